@@ -1,6 +1,8 @@
 """Cable models by which a replay can predict the load."""
 
-RIGID_LINKS, ELASTIC, MASSLESS = "rigid_links", "elastic", "massless"
+RIGID_LINKS = "rigid_links"
+ELASTIC = "elastic"
+MASSLESS = "massless"
 
 CABLE_MODELS = {
     RIGID_LINKS: "rigid links with universal joints, as many as the system has (the seed paper's)",

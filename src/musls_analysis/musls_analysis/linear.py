@@ -115,12 +115,15 @@ class LinearModel(ShownResult):
         """The modes with the parts that hold their kinetic energy, then counts."""
         rows = [
             (
-                mode.name, f"{mode.frequency_hz:.3f}", f"{mode.damping_ratio:.3f}",
-                f"{mode.eigenvalue.real:.3g}", f"{mode.eigenvalue.imag:.3g}",
+                mode.name,
+                f"{mode.frequency_hz:.3f}",
+                f"{mode.damping_ratio:.3f}",
+                f"{mode.eigenvalue.real:.3g}",
+                f"{mode.eigenvalue.imag:.3g}",
                 ", ".join(f"{n} {share:.2f}" for n, share in mode.shares.items() if share > 0.05),
             )
             for mode in self.named_modes
-        ]  # fmt: skip
+        ]
         heads = ("mode", "frequency [Hz]", "damping ratio", "real [1/s]", "imag [1/s]", "energy in")
         yield Table(heads, rows)
         free = sum(mode.name == "drift" for mode in self.modes)
@@ -164,7 +167,8 @@ class _Point:
     def __init__(
         self, plant: Plant, system: SlungLoadSystem, held: PlantInputs, by_forces: bool
     ) -> None:
-        self.plant, self.system = plant, system
+        self.plant = plant
+        self.system = system
         self.speed = plant.state.rotor_speed_rad_s.copy()
         self.local: LocalState = plant.local_state()
         self.by_forces = by_forces
@@ -207,11 +211,14 @@ class _Point:
 
     def set(self, shift: Array) -> None:
         """Set state and inputs, deviations (n_states + n_inputs,)."""
-        k, full = len(self.kept), np.zeros((2, len(self.local.names)))
-        full[0, self.kept], full[1, self.kept] = shift[:k], shift[k : 2 * k]
+        k = len(self.kept)
+        full = np.zeros((2, len(self.local.names)))
+        full[0, self.kept] = shift[:k]
+        full[1, self.kept] = shift[k : 2 * k]
         self.local.move(full[0], full[1])
         n = len(self.states)
-        spin, given = self.speed.copy(), shift[n:]
+        spin = self.speed.copy()
+        given = shift[n:]
         if self.by_forces:
             push = given.reshape(len(spin), 4)
             self.held.wrench_body[1:, 5] = self.first_push[1:, 5] + push[:, 0]
@@ -238,7 +245,8 @@ class _Point:
 
     def see(self) -> Array:
         """Outputs, see `self.outputs`, places and turns as deviations."""
-        state, first = self.plant.state, self._pose
+        state = self.plant.state
+        first = self._pose
         moved = state.position_enu_m - first[:, :3]
         turned = rotation_vector(relative(state.orientation_wxyz[0], first[0, 6:10]))
         return np.concatenate([moved[0], turned, moved[1:].ravel(), state.tension_n[:, 0]])
@@ -247,7 +255,8 @@ class _Point:
         """Places of load and drones, their turns, cable nodes, with a deviation of the state."""
         self.set(np.concatenate([shift, np.zeros(len(self.inputs))]))
         self.local.advance(self.held, INSTANT_S)
-        state, plant = self.plant.state, self.plant
+        state = self.plant.state
+        plant = self.plant
         turned = rotation_vector(relative(state.orientation_wxyz, self._pose[:, 6:10]))
         cables = [plant.cable_nodes_enu_m(i) for i in range(self.system.n_drones)]
         return state.position_enu_m - self._pose[:, :3], turned, cables
@@ -255,20 +264,33 @@ class _Point:
     def model(self) -> LinearModel:
         """Differences by all states and inputs, then modes."""
         self.command = self.held.rotor_command_rad_s.copy()
-        n, total = len(self.states), len(self.scale)
+        n = len(self.states)
+        total = len(self.scale)
         base = self.flow(np.zeros(total))
-        slope, error, kinked = np.empty((len(base), total)), np.empty(total), []
+        slope = np.empty((len(base), total))
+        error = np.empty(total)
+        kinked = []
         for k in range(total):
             slope[:, k], error[k], kink = _slope(self.flow, base, k, self.scale[k], total)
             if kink:
                 kinked.append((self.states + self.inputs)[k])
         whole = np.zeros((total, total))
-        whole[:n], whole[n:, n:] = slope[:n], np.eye(total - n)
+        whole[:n] = slope[:n]
+        whole[n:, n:] = np.eye(total - n)
         rates = np.real(logm(whole)) / FLOW_S
         model = LinearModel(
-            rates[:n, :n], rates[:n, n:], slope[n:, :n], slope[n:, n:], self.states, self.inputs,
-            self.outputs, base[:n] / FLOW_S, error, tuple(kinked), self.plant.time_s,
-        )  # fmt: skip
+            rates[:n, :n],
+            rates[:n, n:],
+            slope[n:, :n],
+            slope[n:, n:],
+            self.states,
+            self.inputs,
+            self.outputs,
+            base[:n] / FLOW_S,
+            error,
+            tuple(kinked),
+            self.plant.time_s,
+        )
         modes = self.modes(model.A)
         self.set(np.zeros(total))
         return replace(model, modes=modes)
@@ -297,7 +319,8 @@ class _Point:
 
     def shares(self, vector: Array) -> dict[str, float]:
         """Shares of kinetic energy by what moves; both phases of a mode count as displacements."""
-        k, sums = len(self.kept), dict.fromkeys(NAMES, 0.0)
+        k = len(self.kept)
+        sums = dict.fromkeys(NAMES, 0.0)
         size = np.abs(vector[k : 2 * k]).max()
         if size == 0.0:
             return sums
@@ -311,8 +334,10 @@ class _Point:
 
     def _energies(self, shift: Array) -> dict[str, float]:
         """Twice the kinetic energies if the coordinates move at these rates."""
-        system, small = self.system, 1e-4
-        ahead, behind = self.shape(small * shift), self.shape(-small * shift)
+        system = self.system
+        small = 1e-4
+        ahead = self.shape(small * shift)
+        behind = self.shape(-small * shift)
         v = (ahead[0] - behind[0]) / (2.0 * small)
         w = (ahead[1] - behind[1]) / (2.0 * small)
         masses = np.array([drone.mass_kg for drone in system.drones])
@@ -366,10 +391,8 @@ def _slope(
         narrow = (near - close) / (size * scale)
         miss = float(np.abs(narrow - wide).max() / max(np.abs(narrow).max(), 1e-12))
         if best is None or miss < best[1]:
-            bent, bent_half = (
-                np.abs(ahead + behind - 2.0 * base),
-                np.abs(near + close - 2.0 * base),
-            )
+            bent = np.abs(ahead + behind - 2.0 * base)
+            bent_half = np.abs(near + close - 2.0 * base)
             jump = bent_half / (0.5 * size * scale)
             kink = (bent_half > 0.4 * bent) & (
                 jump > KINK * max(np.abs(narrow).max() * FLOW_S, 0.0)
@@ -382,9 +405,15 @@ def _slope(
 # ---------- Figure
 
 COLOURS = {
-    "pendulum": "#d55e00", "yaw": "#0072b2", "tilt": "#009e73", "spread": "#cc79a7",
-    "cable": "#e69f00", "attitude": "#56b4e9", "rotor": "#882255", "drift": "#8b949e",
-}  # fmt: skip
+    "pendulum": "#d55e00",
+    "yaw": "#0072b2",
+    "tilt": "#009e73",
+    "spread": "#cc79a7",
+    "cable": "#e69f00",
+    "attitude": "#56b4e9",
+    "rotor": "#882255",
+    "drift": "#8b949e",
+}
 
 
 def draw(model: LinearModel, title: str, path: Path) -> None:

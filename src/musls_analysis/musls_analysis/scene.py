@@ -52,7 +52,8 @@ def _circle(points: int) -> np.ndarray:
     return np.stack([np.cos(angle), np.sin(angle), np.zeros(points)], axis=-1)
 
 
-_DISC, _RIM = _circle(20), _circle(24)
+_DISC = _circle(20)
+_RIM = _circle(24)
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,8 @@ ANCHOR_SHAPE = BoxOutline(Box(size_m=(0.06, 0.06, 0.06)).corners_m)
 def _gear(corners: np.ndarray) -> np.ndarray:
     """Two skids along x at the foot of the collision box, four legs up to the body (6, 2, 3)."""
     low, high = corners.min(axis=0), corners.max(axis=0)
-    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    middle = 0.5 * (low + high)
+    half = 0.5 * (high - low)
     segments = []
     for side in (-0.8, 0.8):
         segments.append([[-0.85, side, -1.0], [0.85, side, -1.0]])
@@ -320,7 +322,8 @@ def world(points_m: np.ndarray, position: np.ndarray, q: np.ndarray) -> np.ndarr
 def poses(tracks: Mapping[str, PoseTrack]) -> Iterator[tuple[str, Placed]]:
     """Poses of the bodies that are known at the first time."""
     for body, track in tracks.items():
-        position, q = track.position_enu_m[0], track.orientation_wxyz[0]
+        position = track.position_enu_m[0]
+        q = track.orientation_wxyz[0]
         if np.isfinite(position).all():
             yield body, partial(world, position=position, q=q)
 
@@ -346,15 +349,18 @@ def sample(subject: Subject, time_s: np.ndarray) -> SceneSamples:
 def _cables(
     subject: Subject, bodies: Mapping[str, PoseTrack], clock_s: np.ndarray
 ) -> dict[str, SampledCable]:
-    system, tracks = subject.system, subject.named(bodies)
+    system = subject.system
+    tracks = subject.named(bodies)
     may_part = clock_s >= parted_s(subject.recording.events)
     cables = {}
     for i in range(system.n_cables):
-        name, ends = f"cable_{i + 1}", system.ends(i)
+        name = f"cable_{i + 1}"
+        ends = system.ends(i)
         if any(end.body not in tracks for end in ends):
             continue
         straight = np.stack([_end_enu_m(tracks[end.body], end) for end in ends], axis=1)
-        points, tension = list(straight), np.full(len(clock_s), np.nan)
+        points = list(straight)
+        tension = np.full(len(clock_s), np.nan)
         track = subject.recording.cables.get(name)
         if track and len(track.time_s):
             tension = np.interp(
@@ -481,12 +487,15 @@ def _common_stage(first: Recording, other: Recording) -> str:
 def shown_window(subjects: Sequence[Subject], stage: str | None) -> tuple[float, float]:
     """First and last moment to show [s]: the stage, where both recordings are."""
     main = subjects[0]
-    start_s, end_s = main.start_s, main.end_s
+    start_s = main.start_s
+    end_s = main.end_s
     if stage:
         windows = stage_windows(main.recording, stage)
-        start_s, end_s = max(start_s, windows[0].start_s), min(end_s, windows[-1].end_s)
+        start_s = max(start_s, windows[0].start_s)
+        end_s = min(end_s, windows[-1].end_s)
     for other in subjects[1:]:
-        start_s, end_s = max(start_s, other.start_s), min(end_s, other.end_s)
+        start_s = max(start_s, other.start_s)
+        end_s = min(end_s, other.end_s)
         if end_s <= start_s:
             raise ConfigError(
                 f"{other.recording.source}, shifted by {other.shift_s:.3f} s, lies from "

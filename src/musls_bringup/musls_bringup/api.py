@@ -225,7 +225,8 @@ def fly(
             watching, say = list(observers), lambda text: None
             if not quiet and is_watched():
                 display = shown.enter_context(ProgressDisplay(scenario.name, PREPARING))
-                watching, say = [*observers, display.flight()], display.update
+                watching = [*observers, display.flight()]
+                say = display.update
             if out is None:
                 session = Session(scenario, controller=controller, observers=watching, force=force)
                 flown = fly_in_memory(session, realtime=realtime)
@@ -237,7 +238,8 @@ def fly(
                 summary = fly_into_folder(
                     scenario, Path(out), options, watching, say, controller=controller
                 )
-                flown, apart = readers.read_recording(out), summary["separation"]
+                flown = readers.read_recording(out)
+                apart = summary["separation"]
         flown = Recording.of(flown, parameters)
         _warn(flown, apart)
         return flown
@@ -358,7 +360,8 @@ def compare(
 
     if isinstance(sims, (recordings.Recording, str, Path)):
         sims = [sims]
-    read, flown = _recording(real), [_recording(sim) for sim in sims]
+    read = _recording(real)
+    flown = [_recording(sim) for sim in sims]
     return [
         compare_stage(stage, cuts[0], cuts[1:], options)
         for stage in ([stages] if isinstance(stages, str) else stages)

@@ -93,12 +93,18 @@ def cases(controllers: Sequence[str], *, quick: bool) -> list[Row]:
                     **(settings or {}),
                 }
                 for seed in entry.get("seeds", [0])[: 1 if quick else None]:
-                    found.append({
-                        "controller": label(controller), "task": task, "system": str(system),
-                        "seed": seed, "limit_m": data["success_m"],
-                        "scenario": {**scenario, "seed": seed}, "overrides": overrides,
-                        "folder": "" if file is None else f"{file.parent}{os.sep}",
-                    })  # fmt: skip
+                    found.append(
+                        {
+                            "controller": label(controller),
+                            "task": task,
+                            "system": str(system),
+                            "seed": seed,
+                            "limit_m": data["success_m"],
+                            "scenario": {**scenario, "seed": seed},
+                            "overrides": overrides,
+                            "folder": "" if file is None else f"{file.parent}{os.sep}",
+                        }
+                    )
         example = load_scenario(found[-1]["scenario"], overrides)
         make_controller(example, CONTROL_PERIOD_S)  # a bad one is told at once
     return found
@@ -230,17 +236,20 @@ def scores(recording: Recording, scenario: Scenario) -> Row:
     track = error_track(recording, LOAD)
     inside = during(track.time_s)
     threshold = slack_threshold_n(scenario)
-    tension, slack = 0.0, []
+    tension = 0.0
+    slack = []
     for cable in recording.cables.values():
         time_s, peaks = cable.largest()
         tension = max(tension, float(peaks[during(time_s)].max(initial=0.0)))
         slack.append(slack_mask(cable, threshold)[during(cable.time_s)])
-    energy, rates = 0.0, []
+    energy = 0.0
+    rates = []
     for k, drone in enumerate(scenario.system.drones, start=1):
         spun = recording.rotors[f"drone_{k}"]
         mask = during(spun.time_s)
         torque = [r.thrust_coefficient_n_s2 * r.moment_ratio_m for r in drone.rotors]
-        speed, time_s = spun.speed_rad_s[mask], spun.time_s[mask]
+        speed = spun.speed_rad_s[mask]
+        time_s = spun.time_s[mask]
         energy += float(np.trapezoid(np.abs(speed) ** 3 @ np.array(torque), time_s))
         rates.append(np.diff(speed, axis=0) / np.diff(time_s)[:, None])
     return {
@@ -303,9 +312,12 @@ def write(rows: Sequence[Row], out: Path, controllers: Sequence[str]) -> list[Pa
         "results.json": json.dumps(results, indent=2) + "\n",
         "results.csv": "\n".join([",".join(rows[0]), *map(_csv, rows)]) + "\n",
         "table.html": f"<table>\n{html}</table>\n",
-        "table.tex": "\\begin{tabular}{lll" + "r" * (len(heads) - 3) + "}\n"
-        + "\n".join(tex) + "\n\\end{tabular}\n",
-    }  # fmt: skip
+        "table.tex": "\\begin{tabular}{lll"
+        + "r" * (len(heads) - 3)
+        + "}\n"
+        + "\n".join(tex)
+        + "\n\\end{tabular}\n",
+    }
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         for name, text in content.items():
@@ -341,9 +353,13 @@ def draw(rows: Sequence[Row], path: Path) -> None:
                 height = [lines.index((r["task"], r["system"])) for r in own]
                 error = [edge if r["rms_m"] is None else r["rms_m"] for r in own]
                 ax.scatter(
-                    error, height, s=22, edgecolors=colour, facecolors=colour if flown else "none",
+                    error,
+                    height,
+                    s=22,
+                    edgecolors=colour,
+                    facecolors=colour if flown else "none",
                     label=name if flown else None,
-                )  # fmt: skip
+                )
         style.logarithmic(ax, "x")
         ax.set_ylim(-0.6, len(lines) - 0.4)
         ax.set_xlabel("rms error of the load [m]; hollow: failed")

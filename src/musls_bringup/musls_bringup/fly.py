@@ -85,7 +85,8 @@ class FlightEnded(StopRequested):
     def __init__(self, summary: dict[str, Any], recording: Recording, out: Path) -> None:
         what = "what was flown" if summary["interrupted"] else "the flight"
         super().__init__(signal.Signals[summary["ended_by"]], f"{what} is kept in {out}")
-        self.summary, self.recording = summary, recording
+        self.summary = summary
+        self.recording = recording
 
 
 def program() -> str:
@@ -158,11 +159,16 @@ def fly(
                 say(f"ended by {ending.name}: writing the report; Ctrl-C leaves it out")
             try:
                 summary = write_results(
-                    scenario, work, recording_from(recorder), facts, ending, say,
+                    scenario,
+                    work,
+                    recording_from(recorder),
+                    facts,
+                    ending,
+                    say,
                     command=f"{program()} fly {out / 'scenario.yaml'}",
                     report=options.report and (failure is None or interrupted),
                     verifier=None if failure else verifier,
-                )  # fmt: skip
+                )
             except MuslsError as error:  # of a flight that was to verify this one
                 failure = error
     if failure is None or interrupted:
@@ -223,7 +229,8 @@ def fly_run(scenario: Scenario, folder: Path | None = None) -> Flight:
     if folder is not None:
         summary = fly(scenario, folder, FlyOptions(report=False))
         return read_bag(folder / "bag"), summary
-    session, start = Session(scenario), _Start()
+    session = Session(scenario)
+    start = _Start()
     recording = fly_fast(session, start)
     facts = _facts(session, session.result(), start.compile_s, None, checked=False)
     return recording, summary_of(scenario, recording, facts, None)
@@ -257,7 +264,8 @@ def _recorder(session: Session, *, shapes: bool) -> MemoryRecorder:
 
 def _rates(session: Session) -> dict[str, Any]:
     """Rates of recording and what else is asked for, for a recorder."""
-    spec, flying = session.scenario.recording, session.flying
+    spec = session.scenario.recording
+    flying = session.flying
     heard = flying is not None and flying.network is not None
     readings = [sensor.readings for sensor in session.scenario.sensors]
     return {
@@ -293,14 +301,17 @@ class _Start(Observer):
     every = 1
 
     def __init__(self, ending: Ending | None = None) -> None:
-        self._ending, self._begin_s, self.compile_s = ending, 0.0, 0.0
+        self._ending = ending
+        self._begin_s = 0.0
+        self.compile_s = 0.0
 
     def start(self, loop: Loop) -> None:
         self._begin_s = monotonic()
 
     def observe(self, time_s: float, loop: Loop) -> None:
         if time_s > 0.0 and self._begin_s:
-            first_s, self._begin_s = monotonic() - self._begin_s, 0.0
+            first_s = monotonic() - self._begin_s
+            self._begin_s = 0.0
             self.compile_s = first_s if first_s > COMPILES_S else 0.0
             self.every = 1 << 60  # has seen what it was to see
 
@@ -393,7 +404,8 @@ def write_messages(session: Session, folder: Path) -> None:
 
 def _check(session: Session) -> dict[str, Any] | None:
     """Findings and margins before the flight; None if no drone carries anything."""
-    brief, plan = session.scenario.brief, session.components.plan
+    brief = session.scenario.brief
+    plan = session.components.plan
     margins = margins_of(brief, plan, moments=1)
     if margins is None:
         return None
@@ -409,7 +421,8 @@ def _check(session: Session) -> dict[str, Any] | None:
 
 def separation(session: Session, watch: SeparationWatch) -> dict[str, Any] | None:
     """Smallest distance of the drones in flight, and in the plan."""
-    closest, planned = watch.closest, None
+    closest = watch.closest
+    planned = None
     if isinstance(session.guidance, MissionGuidance):
         planned = closest_in_plan(session.scenario.system, session.components.plan)
     if closest is None:
@@ -439,11 +452,9 @@ def _facts(
     checked: bool = True,
 ) -> dict[str, Any]:
     """The flight's part of summary.json; the pace does not count what is compiled only once."""
-    physics, watch, interrupted = (
-        session.scenario.physics,
-        session.separation,
-        isinstance(failure, KeyboardInterrupt),
-    )
+    physics = session.scenario.physics
+    watch = session.separation
+    interrupted = isinstance(failure, KeyboardInterrupt)
     return {
         "sim_time_s": result.sim_time_s,
         "wall_time_s": result.wall_time_s,

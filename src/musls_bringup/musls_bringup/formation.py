@@ -49,13 +49,17 @@ class Proposal(ShownResult):
         yield f"{self.system.name}: places over the load"
         rows = [
             (
-                str(i), *(f"{v:.3f}" for v in place), f"{m.tension_n:.2f}", f"{share:.2f}",
-                f"{margin_text(m.thrust_margin)}", f"{m.tilt_deg:.1f}",
+                str(i),
+                *(f"{v:.3f}" for v in place),
+                f"{m.tension_n:.2f}",
+                f"{share:.2f}",
+                f"{margin_text(m.thrust_margin)}",
+                f"{m.tilt_deg:.1f}",
             )
             for i, (place, m, share) in enumerate(
                 zip(self.places_m, self.margins, self.hanging.shares, strict=True), start=1
             )
-        ]  # fmt: skip
+        ]
         heads = ("drone", "x [m]", "y [m]", "z [m]", "cable [N]", "share", "margin", "tilt [deg]")
         yield Table(heads, rows)
         if len(rows) > 1:
@@ -146,12 +150,14 @@ def draw(found: Proposal, path: Path) -> None:
 
     from musls_analysis.figures import style
 
-    system, places = found.system, found.places_m
+    system = found.system
+    places = found.places_m
     corners = system.load.collision.corners_m
     tips = [tip_radius_m(drone) for drone in system.drones]
     margins = [margin.thrust_margin for margin in found.margins]
     reach = 1.05 * float((np.abs(places[:, :2]).max(axis=1) + tips).max())
-    top, bottom = float(places[:, 2].max()) + 0.3, float(corners[:, 2].min()) - 0.2
+    top = float(places[:, 2].max()) + 0.3
+    bottom = float(corners[:, 2].min()) - 0.2
     with style.styled():
         side = style.WIDTH_IN * 0.5 * (top - bottom) / (2.0 * reach)
         figure = style.new_figure(max(style.WIDTH_IN * 0.5, side) + 0.3)

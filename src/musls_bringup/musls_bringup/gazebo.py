@@ -102,7 +102,8 @@ def bridge(scenario: Scenario) -> list[dict[str, Any]]:
 
 def node_parameters(scenario: Scenario, folder: Path) -> dict[str, Any]:
     """ROS parameters of every node; PX4's local frame begins where the vehicle starts."""
-    n, file = scenario.system.n_drones, folder / "scenario.yaml"
+    n = scenario.system.n_drones
+    file = folder / "scenario.yaml"
     origins = (drone_places_enu_m(scenario).round(4) + 0.0).ravel().tolist()  # no -0.0
     nodes = [
         processes.NodeSpec("musls_sim", "gazebo_state", {"n_drones": n}),
@@ -133,7 +134,8 @@ def px4_parameters(scenario: Scenario, *, force: bool = False) -> list[dict[str,
 
 
 def _px4_list(scenario: Scenario, *, force: bool) -> str:
-    lines, system = [], slung_system(scenario.system, "Gazebo")
+    lines = []
+    system = slung_system(scenario.system, "Gazebo")
     for i, parameters in enumerate(px4_parameters(scenario, force=force)):
         pairs = [f"{name}={parameter_text(value)}" for name, value in parameters.items()]
         lines.append(" ".join([str(i + 1), drone_name(system, i), *pairs]))

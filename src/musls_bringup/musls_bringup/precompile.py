@@ -176,7 +176,8 @@ def _work(own: Mapping[str, str], code: Path | None, done: Callable[[Done], None
     environment = {**os.environ, **own}
     with tempfile.TemporaryDirectory() as out:
         for work in WORK:
-            begun_s, before = time.monotonic(), compiled_files(code)
+            begun_s = time.monotonic()
+            before = compiled_files(code)
             words = work.words.format(out=out).split()
             what = ["-c", work.python] if work.python else ["-m", "musls", *words]
             command = [sys.executable, *what]

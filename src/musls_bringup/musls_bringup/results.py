@@ -182,7 +182,8 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
 
 def _say_kept(error: BaseException, place: Path) -> None:
     """Add to an error where the flight is, or the flights are, made before it."""
-    kept, parts = f"what was flown is kept in {place}", any(place.glob("*/*/**/*.mcap"))
+    kept = f"what was flown is kept in {place}"
+    parts = any(place.glob("*/*/**/*.mcap"))
     if isinstance(error, StopRequested):
         error.kept = kept if parts else error.kept or kept
     elif isinstance(error, MuslsError) and kept not in str(error):
@@ -204,7 +205,8 @@ class StopRequested(KeyboardInterrupt):
     """
 
     def __init__(self, number: int, kept: str = "") -> None:
-        self.exit_code, self.kept = 128 + number, kept
+        self.exit_code = 128 + number
+        self.kept = kept
         super().__init__(f"ended by {signal.Signals(number).name}")
 
     @property
@@ -254,7 +256,8 @@ class Ending:
 
         A signal that ends the flight does it itself.
         """
-        self._held, self._in_flight = True, self._count
+        self._held = True
+        self._in_flight = self._count
 
     @contextmanager
     def skippable(self) -> Iterator[None]:

@@ -209,7 +209,8 @@ def explained(value: Any, key: Key | None) -> str:
 # ---------- A flight
 
 
-INVALID, ERROR = "invalid flight: ", "musls: error: "
+INVALID = "invalid flight: "
+ERROR = "musls: error: "
 """Prefixes of lines that are shown in red."""
 
 MUSLS = "import sys; from musls_bringup.cli import main; sys.exit(main())"
@@ -233,15 +234,21 @@ class CommandProcess:
     """
 
     def __init__(self, words: Sequence[str], out: Path, live: bool = False) -> None:
-        self.out, self.said, self.page = out, "starting", ""
+        self.out = out
+        self.said = "starting"
+        self.page = ""
         hidden = {"DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"}  # a page here, not a window
         environment = {k: v for k, v in os.environ.items() if k not in hidden}
         words = [sys.executable, "-c", MUSLS, *words, "--out", str(out)]
         self._process = _STARTER.submit(
-            subprocess.Popen, ending_with_us(words),
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            subprocess.Popen,
+            ending_with_us(words),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
             env=environment | {"BROWSER": "true"} if live else None,
-        ).result()  # fmt: skip
+        ).result()
         self._reader = threading.Thread(target=self._listen, daemon=True)
         self._reader.start()
 
@@ -347,9 +354,11 @@ def _add_settings(app: Dash) -> None:
             return str(error), []
 
     @app.callback(
-        Output("meaning", "children"), Output("value", "value"),
-        Input("key", "value"), State("scenario", "value"),
-    )  # fmt: skip
+        Output("meaning", "children"),
+        Output("value", "value"),
+        Input("key", "value"),
+        State("scenario", "value"),
+    )
     def choose_key(key: str | None, scenario: str) -> tuple[str, str]:
         try:
             known = settings(scenario) if key else {}
@@ -361,11 +370,15 @@ def _add_settings(app: Dash) -> None:
         return explained(*known[key]), value if isinstance(value, str) else json.dumps(value)
 
     @app.callback(
-        Output("overrides", "value"), Output("hint", "children"),
-        Input("add", "n_clicks"), Input("value", "n_submit"),
-        State("key", "value"), State("value", "value"), State("overrides", "value"),
+        Output("overrides", "value"),
+        Output("hint", "children"),
+        Input("add", "n_clicks"),
+        Input("value", "n_submit"),
+        State("key", "value"),
+        State("value", "value"),
+        State("overrides", "value"),
         prevent_initial_call=True,
-    )  # fmt: skip
+    )
     def add(_: int, __: int, key: str | None, value: str | None, lines: str) -> Any:
         if not key or not value:
             return no_update, "Give the key a value first." if key else CHOOSE
@@ -378,18 +391,37 @@ def _add_flights(app: Dash, runs: RunFolders) -> None:
     flights: dict[str, FlightProcess] = {}  # by tab
 
     @app.callback(
-        Output("status", "children"), Output("status", "className"),
-        Output("fly", "disabled"), Output("stop", "disabled"),
-        Output("show", "options"), Output("with", "options"), Output("show", "value"),
-        Output("tab", "data"), Output("live", "src"), Output("live", "hidden"),
-        Input("fly", "n_clicks"), Input("stop", "n_clicks"), Input("look", "n_intervals"),
-        State("scenario", "value"), State("overrides", "value"), State("show", "value"),
-        State("status", "children"), State("tab", "data"), State("watch", "value"),
-    )  # fmt: skip
+        Output("status", "children"),
+        Output("status", "className"),
+        Output("fly", "disabled"),
+        Output("stop", "disabled"),
+        Output("show", "options"),
+        Output("with", "options"),
+        Output("show", "value"),
+        Output("tab", "data"),
+        Output("live", "src"),
+        Output("live", "hidden"),
+        Input("fly", "n_clicks"),
+        Input("stop", "n_clicks"),
+        Input("look", "n_intervals"),
+        State("scenario", "value"),
+        State("overrides", "value"),
+        State("show", "value"),
+        State("status", "children"),
+        State("tab", "data"),
+        State("watch", "value"),
+    )
     def fly(
-        _: int, __: int, looks: int, name: str, lines: str, shown: str | None, said: str,
-        tab: str | None, watch: list[str],
-    ) -> Any:  # fmt: skip
+        _: int,
+        __: int,
+        looks: int,
+        name: str,
+        lines: str,
+        shown: str | None,
+        said: str,
+        tab: str | None,
+        watch: list[str],
+    ) -> Any:
         pressed = ctx.triggered_prop_ids.values()  # a slow browser joins a press with a look
         if tab is None and (looks or "fly" in pressed):  # before, it may not have been read yet
             tab = secrets.token_hex(8)
@@ -422,16 +454,21 @@ def _add_comparison(app: Dash, runs: RunFolders) -> None:
     """Choice of the runs that are shown."""
 
     @app.callback(
-        Output("page", "src"), Output("save", "href"), Output("save", "download"),
-        Output("report", "href"), Output("report", "hidden"),
-        Input("show", "value"), Input("with", "value"),
-    )  # fmt: skip
+        Output("page", "src"),
+        Output("save", "href"),
+        Output("save", "download"),
+        Output("report", "href"),
+        Output("report", "hidden"),
+        Input("show", "value"),
+        Input("with", "value"),
+    )
     def show(name: str | None, other: str | None) -> tuple[str, str, str, str, bool]:
         if not name:
             return "", "", "", "", True
         shown = {"show": name} | ({"with": other} if other and other != name else {})
         address = f"/run?{urlencode(shown)}"
-        file, report = "_and_".join(shown.values()) + ".html", runs.folder / name / "report.html"
+        file = "_and_".join(shown.values()) + ".html"
+        report = runs.folder / name / "report.html"
         link = f"/report?{urlencode({'of': name})}"
         return address, address, file, link, not report.is_file()
 
@@ -455,18 +492,31 @@ def _add_designs(app: Dash, runs: RunFolders) -> None:
     searches: dict[str, CommandProcess] = {}  # by tab
 
     @app.callback(
-        Output("design_status", "children"), Output("design_status", "className"),
-        Output("design", "disabled"), Output("design_stop", "disabled"),
-        Output("designs", "options"), Output("designs", "value"),
-        Input("design", "n_clicks"), Input("design_stop", "n_clicks"),
-        Input("look", "n_intervals"), State("shape", "value"),
-        State("designs", "value"), State("design_status", "children"), State("tab", "data"),
+        Output("design_status", "children"),
+        Output("design_status", "className"),
+        Output("design", "disabled"),
+        Output("design_stop", "disabled"),
+        Output("designs", "options"),
+        Output("designs", "value"),
+        Input("design", "n_clicks"),
+        Input("design_stop", "n_clicks"),
+        Input("look", "n_intervals"),
+        State("shape", "value"),
+        State("designs", "value"),
+        State("design_status", "children"),
+        State("tab", "data"),
         *(State(f"design_{name}", "value") for name in ASKED),
-    )  # fmt: skip
+    )
     def search(
-        _: int, __: int, ___: int, shape: str, shown: str | None, said: str, tab: str | None,
+        _: int,
+        __: int,
+        ___: int,
+        shape: str,
+        shown: str | None,
+        said: str,
+        tab: str | None,
         *values: str | None,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         pressed = ctx.triggered_prop_ids.values()
         own = searches.get(tab or "")
         if "design" in pressed and tab and own is None:
@@ -486,7 +536,8 @@ def _add_designs(app: Dash, runs: RunFolders) -> None:
             del searches[tab]
             said = own.last_words()
             if own.out.name in runs.designs():
-                said, shown = f"designed: {own.out}", own.out.name
+                said = f"designed: {own.out}"
+                shown = own.out.name
         look = "warning" if said.startswith(ERROR) else "note"
         return said, look, tab in searches, tab not in searches, runs.designs(), shown
 
@@ -506,19 +557,24 @@ def _design_section() -> html.Section:
             html.Div(dcc.Input(first, id=f"design_{name}", type="text"), className="row"),
         )
     ]
-    return html.Section([
-        html.H2("Design"),
-        html.Label("Load", htmlFor="shape"),
-        dcc.Dropdown([kind.value for kind in LoadKind], "plate", id="shape", clearable=False),
-        *labels,
-        html.Div([
-            html.Button("Design", id="design", className="main"),
-            html.Button("Stop", id="design_stop"),
-        ], className="row"),
-        html.P("", id="design_status", className="note", role="status"),
-        html.Label("Page of a design", htmlFor="designs"),
-        dcc.Dropdown([], id="designs", placeholder="none shown"),
-    ])  # fmt: skip
+    return html.Section(
+        [
+            html.H2("Design"),
+            html.Label("Load", htmlFor="shape"),
+            dcc.Dropdown([kind.value for kind in LoadKind], "plate", id="shape", clearable=False),
+            *labels,
+            html.Div(
+                [
+                    html.Button("Design", id="design", className="main"),
+                    html.Button("Stop", id="design_stop"),
+                ],
+                className="row",
+            ),
+            html.P("", id="design_status", className="note", role="status"),
+            html.Label("Page of a design", htmlFor="designs"),
+            dcc.Dropdown([], id="designs", placeholder="none shown"),
+        ]
+    )
 
 
 def _refusal(token: str) -> Any:
@@ -539,52 +595,77 @@ def _refusal(token: str) -> Any:
 
 def _layout(runs: RunFolders) -> html.Main:
     names = runs.names()
-    fly = html.Section([
-        html.H2("Fly"),
-        html.Label("Scenario", htmlFor="scenario"),
-        dcc.Dropdown(scenarios(), "circle", id="scenario", clearable=False),
-        html.P(id="about", className="note"),
-        html.Label("Key to change", htmlFor="key"),
-        dcc.Dropdown([], id="key", placeholder="such as system.load.mass_kg"),
-        dcc.Markdown(id="meaning", className="note"),
-        html.Label("Value", htmlFor="value"),
-        html.Div([
-            dcc.Input(id="value", type="text"), html.Button("Add", id="add"),
-        ], className="row"),
-        html.P(id="hint", className="warning", role="status"),
-        html.Label("Changes, one key=value a line", htmlFor="overrides"),
-        dcc.Textarea(id="overrides", value="", rows=4),
-        dcc.Checklist({"live": WATCH} if find_spec("rerun") else {}, [], id="watch"),
-        html.Div([
-            html.Button("Fly", id="fly", className="main"), html.Button("Stop", id="stop"),
-        ], className="row"),
-        html.P("", id="status", className="note", role="status"),
-    ])  # fmt: skip
-    look = html.Section([
-        html.H2("Look"),
-        html.Label("Run", htmlFor="show"),
-        dcc.Dropdown([], names[0] if names else None, id="show", placeholder="nothing flown yet"),
-        html.Label("Compare with", htmlFor="with"),
-        dcc.Dropdown([], id="with", placeholder="no other run"),
-        html.P([
-            html.A("Report of this run", id="report", target="_blank", hidden=True), " ",
-            html.A("Save this page as one file", id="save"),
-        ], className="note"),
-    ])  # fmt: skip
-    return html.Main([
-        html.H1("musls studio"),
-        html.P(f"Runs in {runs.folder}", className="lead"),
-        html.Div([
-            html.Div([fly, look, _design_section()], className="side"),
-            html.Div([
-                html.Iframe(id="live", title="Flight", hidden=True),
-                html.Iframe(id="page", title="Run"),
-                html.Iframe(id="design_page", title="Design", hidden=True),
-            ]),
-        ], className="studio"),
-        dcc.Interval(id="look", interval=LOOK_EVERY_MS),
-        dcc.Store(id="tab", storage_type="session"),
-    ])  # fmt: skip
+    fly = html.Section(
+        [
+            html.H2("Fly"),
+            html.Label("Scenario", htmlFor="scenario"),
+            dcc.Dropdown(scenarios(), "circle", id="scenario", clearable=False),
+            html.P(id="about", className="note"),
+            html.Label("Key to change", htmlFor="key"),
+            dcc.Dropdown([], id="key", placeholder="such as system.load.mass_kg"),
+            dcc.Markdown(id="meaning", className="note"),
+            html.Label("Value", htmlFor="value"),
+            html.Div(
+                [
+                    dcc.Input(id="value", type="text"),
+                    html.Button("Add", id="add"),
+                ],
+                className="row",
+            ),
+            html.P(id="hint", className="warning", role="status"),
+            html.Label("Changes, one key=value a line", htmlFor="overrides"),
+            dcc.Textarea(id="overrides", value="", rows=4),
+            dcc.Checklist({"live": WATCH} if find_spec("rerun") else {}, [], id="watch"),
+            html.Div(
+                [
+                    html.Button("Fly", id="fly", className="main"),
+                    html.Button("Stop", id="stop"),
+                ],
+                className="row",
+            ),
+            html.P("", id="status", className="note", role="status"),
+        ]
+    )
+    look = html.Section(
+        [
+            html.H2("Look"),
+            html.Label("Run", htmlFor="show"),
+            dcc.Dropdown(
+                [], names[0] if names else None, id="show", placeholder="nothing flown yet"
+            ),
+            html.Label("Compare with", htmlFor="with"),
+            dcc.Dropdown([], id="with", placeholder="no other run"),
+            html.P(
+                [
+                    html.A("Report of this run", id="report", target="_blank", hidden=True),
+                    " ",
+                    html.A("Save this page as one file", id="save"),
+                ],
+                className="note",
+            ),
+        ]
+    )
+    return html.Main(
+        [
+            html.H1("musls studio"),
+            html.P(f"Runs in {runs.folder}", className="lead"),
+            html.Div(
+                [
+                    html.Div([fly, look, _design_section()], className="side"),
+                    html.Div(
+                        [
+                            html.Iframe(id="live", title="Flight", hidden=True),
+                            html.Iframe(id="page", title="Run"),
+                            html.Iframe(id="design_page", title="Design", hidden=True),
+                        ]
+                    ),
+                ],
+                className="studio",
+            ),
+            dcc.Interval(id="look", interval=LOOK_EVERY_MS),
+            dcc.Store(id="tab", storage_type="session"),
+        ]
+    )
 
 
 STYLE = """

@@ -20,7 +20,8 @@ from musls_sim.session.loop import Observer
 from musls_sim.session.session import Session
 from musls_sim.specs.physics import CONTROL_PERIOD_S, FINEST_ACCURACY, MIN_STEP_S
 
-LEVELS, MOST_LEVELS = 3, 6
+LEVELS = 3
+MOST_LEVELS = 6
 """Flights that are compared: each halves the step, and with `segments` each segment."""
 
 CABLES_OF_SEGMENTS = ("rigid_links", "elastic")

@@ -69,7 +69,9 @@ class MotorCommands:
     def __init__(self, data: np.ndarray) -> None:
         """Make the views."""
         check_memory(data, (2, data.shape[-1]), "MotorCommands")
-        self.data, self.throttle, self.omega_cmd_rad_s = data, data[:, 0], data[:, 1]
+        self.data = data
+        self.throttle = data[:, 0]
+        self.omega_cmd_rad_s = data[:, 1]
 
     @classmethod
     def zeros(cls, n_drones: int, n_rotors: int) -> MotorCommands:
@@ -176,11 +178,15 @@ def hold_or_land(row: np.ndarray, place: np.ndarray, *, lands: bool, landed: boo
     and yaw [rad], (4,). A drone that has `landed` does not take off again.
     """
     row[0:11] = np.nan
-    row[0:3], row[9], row[10] = place[:3], place[3], 0.0
+    row[0:3] = place[:3]
+    row[9] = place[3]
+    row[10] = 0.0
     if landed:
-        row[2], row[5] = np.nan, 0.0
+        row[2] = np.nan
+        row[5] = 0.0
     elif lands:
-        row[2], row[5] = np.nan, -MPC_LAND_SPEED_M_S
+        row[2] = np.nan
+        row[5] = -MPC_LAND_SPEED_M_S
 
 
 DISARM_AFTER_LANDING_S = 2.0

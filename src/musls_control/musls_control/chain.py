@@ -140,7 +140,9 @@ def desired_axes(desired, force, yaw_rad, present):
 def attitude_error(r, desired):
     """Return the error 1/2 vee(Q - Q^T), Q = R^T R_d, positive towards the desired attitude."""
     x, y, z = column(r, 0), column(r, 1), column(r, 2)
-    x_d, y_d, z_d = column(desired, 0), column(desired, 1), column(desired, 2)
+    x_d = column(desired, 0)
+    y_d = column(desired, 1)
+    z_d = column(desired, 2)
     return (
         0.5 * (dot(z, y_d) - dot(y, z_d)),
         0.5 * (dot(x, z_d) - dot(z, x_d)),
@@ -155,9 +157,11 @@ def attitude_moments(drones, gains, orientation, omega):
     Without a force, thrust is zero and the present direction of thrust is kept; where the force
     is along the desired heading, the present left side of the body is.
     """
-    r, desired = np.empty((3, 3)), np.empty((3, 3))
+    r = np.empty((3, 3))
+    desired = np.empty((3, 3))
     for i in range(drones.shape[0]):
-        drone, w = drones[i], omega[i]
+        drone = drones[i]
+        w = omega[i]
         write_matrix(r, body_axes_in_world(orientation[i]))
         desired_axes(desired, drone.force, drone.yaw, r)
         drone.thrust = max(dot(drone.force, column(r, 2)), 0.0)
@@ -178,7 +182,10 @@ def reference_rates(force, force_rate, force_acceleration, yaw):
     hat(W) = R^T R', hat(W') = R^T R'' - hat(W)^2, with hat(W)^2 = W W^T - |W|^2.
     """
     b3 = unit_rates(force, force_rate, force_acceleration)
-    cos, sin, turn, turn_rate = math.cos(yaw[0]), math.sin(yaw[0]), yaw[1], yaw[2]
+    cos = math.cos(yaw[0])
+    sin = math.sin(yaw[0])
+    turn = yaw[1]
+    turn_rate = yaw[2]
     heading = (
         (cos, sin, 0.0),
         (-turn * sin, turn * cos, 0.0),
@@ -233,8 +240,10 @@ def rate_moments(drones, wanted, omega, period, moment):
     `LARGEST_MISS_RAD`) carries the moment of a cable that pulls beside the middle.
     """
     for i in range(len(drones)):
-        drone, w = drones[i], omega[i]
-        error, k = sub(wanted[i], w), drone.gain
+        drone = drones[i]
+        w = omega[i]
+        error = sub(wanted[i], w)
+        k = drone.gain
         for axis in range(3):
             missed = drone.missed[axis] + period * error[axis]
             drone.missed[axis] = min(max(missed, -LARGEST_MISS_RAD), LARGEST_MISS_RAD)
@@ -330,7 +339,8 @@ def measure(drones, bodies, speeds, wrenches, commands, period):
     the moment alone is measured. Speeds are those of the rotors, (n, n_rotors) [rad/s].
     """
     for i in range(len(drones)):
-        drone, body = drones[i], bodies[i]
+        drone = drones[i]
+        body = bodies[i]
         wrench = wrenches[i] @ (speeds[i] * speeds[i])
         omega = (body.omega[0], body.omega[1], body.omega[2])
         turning = scale(1.0 / period, sub(omega, drone.rate))
@@ -402,7 +412,8 @@ class RotorMixer:
         counts = {len(drone.rotors) for drone in drones}
         if len(counts) != 1:
             raise ConfigError(f"all drones need the same number of rotors, not {sorted(counts)}")
-        self.n_drones, self.n_rotors = len(drones), counts.pop()
+        self.n_drones = len(drones)
+        self.n_rotors = counts.pop()
         self.rotors = np.zeros((self.n_drones, self.n_rotors), ROTOR)
         for number, (rotors, drone) in enumerate(zip(self.rotors, drones, strict=True), 1):
             if not can_steer(drone):
@@ -422,7 +433,8 @@ class RotorMixer:
 def mix(all_rotors, thrust, moment, speed):
     """Compute rotor speeds, see `RotorMixer.step`."""
     for i in range(all_rotors.shape[0]):
-        rotors, wanted = all_rotors[i], speed[i]
+        rotors = all_rotors[i]
+        wanted = speed[i]
         tilting_share(rotors, moment[i, 0], moment[i, 1], wanted)
         collective = nearest_collective(rotors, wanted, thrust[i])
         share = 1.0
@@ -535,7 +547,8 @@ class ForcesToSetpoints:
 
     def throttle(self, rotor_speed_rad_s: Array) -> Array:
         """Motor commands that give rotor speeds, (n, n_rotors)."""
-        slowest, fastest = self.thrust["slowest"][:, None], self.thrust["fastest"][:, None]
+        slowest = self.thrust["slowest"][:, None]
+        fastest = self.thrust["fastest"][:, None]
         return np.asarray((rotor_speed_rad_s - slowest) / (fastest - slowest))
 
     def start(
@@ -565,7 +578,8 @@ class ForcesToSetpoints:
 def ask_autopilot(setpoint, commands, throttle, thrust):
     """Write acceleration set-points; the formulas are those of `ForcesToSetpoints`."""
     for i in range(commands.shape[0]):
-        drone, command = thrust[i], throttle[i]
+        drone = thrust[i]
+        command = throttle[i]
         if command.min() > 0.01 and command.max() < 0.99:
             drone.command += drone.share * (command.mean() - drone.command)
             drone.ratio += drone.share * (drone.ratio_now - drone.ratio)
@@ -577,7 +591,8 @@ def ask_autopilot(setpoint, commands, throttle, thrust):
         drone.ratio_now = max(collective, 0.0) * drone.ratio / drone.command
         row = setpoint[i]
         row[:6] = math.nan
-        row[6], row[7] = GRAVITY_M_S2 * x / z, GRAVITY_M_S2 * y / z
+        row[6] = GRAVITY_M_S2 * x / z
+        row[7] = GRAVITY_M_S2 * y / z
         row[8] = GRAVITY_M_S2 * (drone.ratio_now * z / size - 1.0)
         if commands.shape[1] > 3 and math.isfinite(commands[i, 3]):
             row[9] = commands[i, 3]

@@ -92,9 +92,7 @@ def ending_with_us(words: Sequence[str]) -> list[str]:
 
     Linux means the thread that starts it, so that has to live as long. `words` begin with a path.
     """
-    return [
-        sys.executable, "-c", _ENDING_WITH, str(os.getpid()), str(int(signal.SIGTERM)), *words
-    ]  # fmt: skip
+    return [sys.executable, "-c", _ENDING_WITH, str(os.getpid()), str(int(signal.SIGTERM)), *words]
 
 
 class ProcessDied(MuslsError):  # noqa: N818 (the name says what happened)
@@ -106,7 +104,8 @@ class ProcessDied(MuslsError):  # noqa: N818 (the name says what happened)
     """
 
     def __init__(self, code: int, *, closed: bool = False) -> None:
-        self.code, self.closed = code, closed
+        self.code = code
+        self.closed = closed
         super().__init__(f"a worker process {ending(code)} (out of memory, or killed)")
 
 
@@ -149,9 +148,12 @@ class WorkerProcess:
             # Neither forked nor a child of multiprocessing's: numba and DART keep threads, and
             # Dask's workers may have no such children.
             process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, pass_fds=[other.fileno()],
-                env={**os.environ, **ONE_THREAD, "PYTHONPATH": path}, start_new_session=True,
-            )  # fmt: skip
+                words,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[other.fileno()],
+                env={**os.environ, **ONE_THREAD, "PYTHONPATH": path},
+                start_new_session=True,
+            )
         if self._closed:  # meanwhile, by another thread
             process.kill()
         return process
@@ -165,7 +167,8 @@ class WorkerProcess:
 
 def serve() -> None:
     """Answer calls with (whether it raised, result or error) until the pipe ends."""
-    pipe, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
+    pipe = Connection(int(sys.argv[1]))
+    parent = int(sys.argv[2])
     end_with(parent, signal.SIGKILL)
     while True:
         try:

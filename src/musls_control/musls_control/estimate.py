@@ -55,7 +55,8 @@ class BodyMotion(ShownResult):
     def __init__(self, data: Array) -> None:
         """Make the views."""
         check_memory(data, (MOTION_COLUMNS,), type(self).__name__)
-        self.data, self.records = data, data.view(MOTION).reshape(-1)
+        self.data = data
+        self.records = data.view(MOTION).reshape(-1)
         self.position_enu_m = data[:, 0:3]
         self.velocity_enu_m_s = data[:, 3:6]
         self.orientation_wxyz = data[:, 6:10]
@@ -80,8 +81,10 @@ class BodyMotion(ShownResult):
     ) -> BodyMotion:
         """Return bodies without acceleration; at rest by default."""
         motion = BodyMotion(_at_rest(len(position_enu_m)))
-        motion.position_enu_m[:], motion.orientation_wxyz[:] = position_enu_m, orientation_wxyz
-        motion.velocity_enu_m_s[:], motion.omega_body_rad_s[:] = velocity_enu_m_s, omega_body_rad_s
+        motion.position_enu_m[:] = position_enu_m
+        motion.orientation_wxyz[:] = orientation_wxyz
+        motion.velocity_enu_m_s[:] = velocity_enu_m_s
+        motion.omega_body_rad_s[:] = omega_body_rad_s
         return motion
 
     @property

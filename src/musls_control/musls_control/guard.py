@@ -94,7 +94,10 @@ class Health:
     charge: float = np.nan
 
 
-DOUBTED, RELEASED, LANDED, SILENT = "doubted", "released", "landed", "silent"
+DOUBTED = "doubted"
+RELEASED = "released"
+LANDED = "landed"
+SILENT = "silent"
 
 _PHASES = {
     "silent": "no status",
@@ -115,7 +118,8 @@ class Guard:
     """
 
     def __init__(self) -> None:
-        self.settings, self.step = GuardSettings(), GuardStep.WATCH
+        self.settings = GuardSettings()
+        self.step = GuardStep.WATCH
         self._since_s = 0.0
         self._came_back = False
 
@@ -154,7 +158,8 @@ class Guard:
         alone = self.alone(bodies)
         others = [body for name, body in bodies.items() if name != alone]
         urgent = doubted or any(self._is_lost(b) or self._is_astray(b) for b in others)
-        lasted_s, settings = time_s - self._since_s, self.settings
+        lasted_s = time_s - self._since_s
+        settings = self.settings
         if doubted and self.step is not GuardStep.LAND:  # its set-points lead it elsewhere
             known = self.step in (GuardStep.PAUSE, GuardStep.LOWER)
             if not carries or (known and lasted_s >= settings.doubt_after_s):
@@ -186,7 +191,8 @@ class Guard:
         if self.step is not GuardStep.PAUSE or len(faulty) != 1:
             return ""
         (name,) = faulty
-        doubted, settings = self.doubts(name, bodies[name]), self.settings
+        doubted = self.doubts(name, bodies[name])
+        settings = self.settings
         long_s = settings.doubt_after_s if doubted else settings.give_up_after_s
         lasts = time_s - self._since_s >= long_s
         return name if lasts and (doubted or not self._is_lost(bodies[name])) else ""
@@ -221,7 +227,8 @@ class Guard:
         return self._do(GuardStep.SURVIVE, time_s)
 
     def _do(self, step: GuardStep, time_s: float) -> GuardStep:
-        self.step, self._since_s = step, time_s
+        self.step = step
+        self._since_s = time_s
         return step
 
     def _is_lost(self, health: Health) -> bool:

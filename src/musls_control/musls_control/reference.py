@@ -144,7 +144,9 @@ class LoadReference(ShownResult):
 
     def _turning(self) -> tuple[Array, Array]:
         """Body rate per rates of roll, pitch and yaw, (3, 3), and its time derivative."""
-        (sr, sp), (cr, cp), (p, q) = np.sin(self.tilt[0]), np.cos(self.tilt[0]), self.tilt[1]
+        (sr, sp) = np.sin(self.tilt[0])
+        (cr, cp) = np.cos(self.tilt[0])
+        (p, q) = self.tilt[1]
         by_rates = np.array([[1.0, 0.0, -sp], [0.0, cr, cp * sr], [0.0, -sr, cp * cr]])
         change = np.array(
             [
@@ -290,7 +292,8 @@ class Reference:
 
     def at(self, time_s: float) -> LoadReference:
         """Evaluate one time; for one call a control period `stepped` is some ten times faster."""
-        piece, time = self.pieces[self._piece(time_s)], np.array([time_s])
+        piece = self.pieces[self._piece(time_s)]
+        time = np.array([time_s])
         return LoadReference(piece.derivatives(time)[0], piece.tilt(time)[0], (self, time_s))
 
     def stepped(self, period_s: float) -> SteppedReference:
@@ -324,8 +327,10 @@ class SteppedReference:
     """A reference sampled at a constant period, in blocks, as the loop gets there."""
 
     def __init__(self, reference: Reference, period_s: float) -> None:
-        self.reference, self.period_s = reference, period_s
-        self._block, self._samples = -1, np.empty((0, ORDERS, 4))
+        self.reference = reference
+        self.period_s = period_s
+        self._block = -1
+        self._samples = np.empty((0, ORDERS, 4))
         self._tilts = np.empty((0, ORDERS, 2))
 
     def at(self, step: int) -> LoadReference:

@@ -37,7 +37,9 @@ class AutopilotSetup:
 
 # ---------- Parameters of the flight stack for a drone's airframe
 
-HOVER_RANGE, HOVER_MARGIN, MAX_HOVER_RANGE = 0.2, 0.05, 0.4
+HOVER_RANGE = 0.2
+HOVER_MARGIN = 0.05
+MAX_HOVER_RANGE = 0.4
 """HTE_THR_RANGE: PX4's default, what is to be left beyond the loaded hover, PX4's maximum."""
 
 SAME_GAINS = {name: PX4_PARAMETERS[name].default for name in ("MC_ROLL_P", "MC_PITCH_P")}
@@ -66,7 +68,8 @@ def _check_least_thrust(scenario: Scenario, i: int, hover: float) -> None:
     least = given.get("MPC_THR_MIN", PX4_PARAMETERS["MPC_THR_MIN"].default)
     if "MPC_THR_HOVER" in given or hover >= least:
         return
-    drone, gravity = scenario.system.drones[i], scenario.physics.gravity_m_s2
+    drone = scenario.system.drones[i]
+    gravity = scenario.physics.gravity_m_s2
     light = (
         f"system.drones.{i}.mass_kg = {drone.mass_kg:g}"
         if gravity == STANDARD_GRAVITY_M_S2

@@ -98,11 +98,16 @@ class SetpointLink:
         period_s: float,
         generator: np.random.Generator,
     ) -> None:
-        n, delay, jitter = len(sent.data), faults.setpoint_delay_s, faults.setpoint_jitter_s
-        self.heard, self._sent = DroneSetpoints(sent.data.copy()), sent.data
-        self.jitters, self.generator = jitter > 0.0, generator
+        n = len(sent.data)
+        delay = faults.setpoint_delay_s
+        jitter = faults.setpoint_jitter_s
+        self.heard = DroneSetpoints(sent.data.copy())
+        self._sent = sent.data
+        self.jitters = jitter > 0.0
+        self.generator = generator
         self.links = np.zeros(n, LINK)
-        self.links["delay"], self.links["jitter"] = delay / period_s, jitter / period_s
+        self.links["delay"] = delay / period_s
+        self.links["jitter"] = jitter / period_s
         self.under_way = np.zeros((round((delay + jitter) / period_s) + 2, n), UNDER_WAY)
         self.start()
 
@@ -119,7 +124,8 @@ def bring_setpoints(sent, links, under_way, luck, tick, heard):
     `luck`: share of the jitter, (n,); anything where there is none.
     """
     for i in range(len(links)):
-        link, new = links[i], False
+        link = links[i]
+        new = False
         for k in range(12):
             new |= sent[i, k] != link.sent[k] and not (
                 math.isnan(sent[i, k]) and math.isnan(link.sent[k])
@@ -173,7 +179,9 @@ class DroneLinks:
     ) -> None:
         """`guided`: whether the mission's set-points fly the drones, and not a controller."""
         self.heard = DroneSetpoints(sent.data.copy()) if guided else sent
-        self._sent, self._estimate, self._autopilot = sent.data, estimate, autopilot
+        self._sent = sent.data
+        self._estimate = estimate
+        self._autopilot = autopilot
         self._guided = guided
         self._lost: dict[int, _LostLink] = {}
 

@@ -70,7 +70,8 @@ def draw(speed, command, rotors, batteries, dt):
             continue
         power = battery.electronics
         for j in range(speed.shape[1]):
-            c, w = rotors[i, j], speed[i, j]
+            c = rotors[i, j]
+            w = speed[i, j]
             if w > 0.0 and c.health > 0.0:
                 current = c.gear * c.health * c.moment * w * w / c.torque_constant + c.idle
                 power += (c.torque_constant * w / c.gear + c.resistance * current) * current
@@ -81,7 +82,9 @@ def draw(speed, command, rotors, batteries, dt):
             power = min(power, rest * rest / (4.0 * battery.resistance))
         current = 2.0 * power / (rest + root)
         voltage = rest - battery.resistance * current
-        battery.voltage, battery.current, battery.power = voltage, current, power
+        battery.voltage = voltage
+        battery.current = current
+        battery.power = power
         battery.energy += power * dt
         battery.charge -= current * dt / battery.capacity
         if battery.charge <= 0.0:
@@ -188,7 +191,8 @@ class Power:
 
     def newly_empty(self) -> list[int]:
         """Numbers of the drones, from 1, whose batteries have become empty since the last call."""
-        before, self._told = self._told, self._empty
+        before = self._told
+        self._told = self._empty
         return (np.flatnonzero(self._told & ~before) + 1).tolist()
 
     @property
@@ -204,16 +208,21 @@ def _fill(rotors: Records, battery: np.void, drone: Drone) -> None:
     )
     propeller = propulsion.propeller if propulsion else None
     inertia = propeller.inertia_kg_m2 if propeller else 0.0
-    rotors["torque_constant"], rotors["gear"] = motor.torque_constant_n_m_a, motor.gear_ratio
-    rotors["resistance"], rotors["idle"] = motor.resistance_ohm, motor.idle_current_a
-    rotors["limit"], rotors["health"] = motor.max_current_a or math.inf, 1.0
+    rotors["torque_constant"] = motor.torque_constant_n_m_a
+    rotors["gear"] = motor.gear_ratio
+    rotors["resistance"] = motor.resistance_ohm
+    rotors["idle"] = motor.idle_current_a
+    rotors["limit"] = motor.max_current_a or math.inf
+    rotors["health"] = 1.0
     for row, rotor in zip(rotors, drone.rotors, strict=True):
         row["moment"] = rotor.moment_coefficient_n_m_s2
         row["inertia"] = inertia if rotor.spin == "ccw" else -inertia
-        row["up"], row["down"] = rotor.time_constant_up_s, rotor.time_constant_down_s
+        row["up"] = rotor.time_constant_up_s
+        row["down"] = rotor.time_constant_down_s
     battery["voltage"] = np.nan
     if propulsion is not None and (pack := propulsion.battery) is not None:
-        battery["capacity"], battery["empty"] = 3600.0 * pack.capacity_ah, pack.rest_v(0.0)
+        battery["capacity"] = 3600.0 * pack.capacity_ah
+        battery["empty"] = pack.rest_v(0.0)
         battery["span"] = pack.cells * (pack.cell_full_v - pack.cell_empty_v)
         battery["resistance"] = pack.resistance_ohm
         battery["electronics"] = propulsion.electronics_w

@@ -57,7 +57,9 @@ class DisarmReason(IntEnum):
     NO_TAKE_OFF = 8
 
 
-COMMAND_LAND, COMMAND_SET_MODE, COMMAND_ARM_DISARM = 21, 176, 400
+COMMAND_LAND = 21
+COMMAND_SET_MODE = 176
+COMMAND_ARM_DISARM = 400
 
 _MODES = {(6, 0): NavState.OFFBOARD, (4, 3): NavState.LOITER, (4, 6): NavState.LAND}
 """PX4's custom main and sub mode."""
@@ -141,9 +143,11 @@ class Commander:
         mode = self._loss_action if lost else self.wanted
         self.failsafe = lost and self.armed
         if mode is not self.nav_state:
-            self.nav_state, self._hold = mode, None
+            self.nav_state = mode
+            self._hold = None
         row[:] = np.nan
-        row[10], row[11] = 0.0, float(self.armed)
+        row[10] = 0.0
+        row[11] = float(self.armed)
         if mode is NavState.OFFBOARD and self._trajectory is not None:
             self._follow(self._trajectory, row)
         else:
@@ -157,7 +161,9 @@ class Commander:
         if not self.armed:
             if self.wanted is NavState.OFFBOARD and not self._has_stream(time_s):
                 return AckResult.TEMPORARILY_REJECTED  # the mode could not run
-            self.armed, self.armed_at_s, self.took_off_at_s = True, time_s, None
+            self.armed = True
+            self.armed_at_s = time_s
+            self.took_off_at_s = None
             self._landing.reset()
         return AckResult.ACCEPTED
 
@@ -169,7 +175,9 @@ class Commander:
         return AckResult.ACCEPTED
 
     def _disarm(self, reason: DisarmReason) -> None:
-        self.armed, self.armed_at_s, self.took_off_at_s = False, None, None
+        self.armed = False
+        self.armed_at_s = None
+        self.took_off_at_s = None
         self.disarm_reason = reason
         self._landing.reset()
 
@@ -215,15 +223,18 @@ class CommandedGuidance(Guidance):
     def __init__(self, components: Components, commanders: Sequence[Commander]) -> None:
         # An event `abort` does nothing here: the formation hears of it on /events.
         super().__init__(len(commanders), can_abort=components.scenario.brief.delivers)
-        self.commanders, self._components = tuple(commanders), components
+        self.commanders = tuple(commanders)
+        self._components = components
 
     def step(self, tick: int) -> None:
         """Decide, once in a window of periods."""
         if tick % PERIODS_PER_WINDOW:
             return
-        autopilot, plant = self._components.autopilot, self._components.plant
+        autopilot = self._components.autopilot
+        plant = self._components.plant
         measured = self._components.estimator.estimate.drones.data
-        landed, takeoff = autopilot.landed, autopilot.takeoff_state
+        landed = autopilot.landed
+        takeoff = autopilot.takeoff_state
         for i, commander in enumerate(self.commanders):
             commander.step(
                 tick * plant.period_s,
@@ -307,14 +318,16 @@ class Lockstep:
 
     def ask(self, time_us: int) -> None:
         """A clock message is being sent."""
-        self._window_us, self._asked_us = time_us - self._asked_us, time_us
+        self._window_us = time_us - self._asked_us
+        self._asked_us = time_us
         self._answered[:] = False
         self._awaited = self._streak >= ANSWERS_TO_LOCK
 
     def answer(self, drone: int, time_us: int) -> None:
         """A set-point of a drone (from 0) has come, stamped by its sender."""
         self._answered[drone] |= time_us >= self._asked_us
-        since_us, self._last_us[drone] = time_us - self._last_us[drone], time_us
+        since_us = time_us - self._last_us[drone]
+        self._last_us[drone] = time_us
         if since_us:  # not a second one to the same message
             follows = 0 < since_us < 1.5 * self._window_us
             self._streak[drone] = self._streak[drone] + 1 if follows else 1

@@ -28,7 +28,8 @@ class Wind:
         """Start with a gust from the stationary distribution."""
         self.std_m_s = std = np.array(spec.gust_std_m_s)
         self.keep = float(np.exp(-period_s / spec.gust_time_s))
-        self.scale_m_s, self.generator = std * np.sqrt(1.0 - self.keep**2), generator
+        self.scale_m_s = std * np.sqrt(1.0 - self.keep**2)
+        self.generator = generator
         self.steady = not std.any()
         self.mean_enu_m_s = np.array(spec.mean_enu_m_s)
         self.gust_enu_m_s = std * generator.standard_normal(3)

@@ -86,7 +86,9 @@ def slices(
 
     `offset_m` is the point of the body to follow, in its frame, from the recorded origin (3,).
     """
-    positions, orientations, open_gaps = [], [], 0
+    positions = []
+    orientations = []
+    open_gaps = 0
     gap_limit_s = bridged_s(cut.recording.bodies[body].time_s for cut in cuts)
     for cut in cuts:
         track = cut.recording.bodies[body]
@@ -160,7 +162,8 @@ def shifted(mean: MeanCycle, shift: float, periodic: bool) -> tuple[Array, Array
     """
     m = len(mean.samples)
     index = np.arange(m) + shift * (m if periodic else m - 1)
-    position, orientation = mean.position_enu_m, mean.orientation_wxyz
+    position = mean.position_enu_m
+    orientation = mean.orientation_wxyz
     if periodic:
         position, orientation = (np.concatenate([a, a[:1]]) for a in (position, orientation))
         index = np.mod(index, m)
@@ -179,7 +182,8 @@ BY_MOTION = (
 )
 LATE_S = 0.05
 """Least difference between the lag of a body and all others that is reported."""
-_PERIODS_DIFFER_WARNING, _PERIODS_DIFFER_ERROR = 0.02, 0.1
+_PERIODS_DIFFER_WARNING = 0.02
+_PERIODS_DIFFER_ERROR = 0.1
 
 
 @dataclass(frozen=True)
@@ -342,13 +346,15 @@ class StageComparison(ShownResult):
                 *(
                     f"{number:.1f}" if np.isfinite(number) else ""
                     for number in (
-                        1e3 * e.translational_error_m, e.geodesic_error_deg,
-                        1e3 * e.lagged_translational_error_m, e.lagged_geodesic_error_deg,
+                        1e3 * e.translational_error_m,
+                        e.geodesic_error_deg,
+                        1e3 * e.lagged_translational_error_m,
+                        e.lagged_geodesic_error_deg,
                     )
                 ),
             )
             for body, e in self.errors.items()
-        ]  # fmt: skip
+        ]
         yield Table(heads, rows)
         late = f"sim {abs(self.lag_s):.2f} s {'late' if self.lag_s > 0 else 'early'}"
         yield (
@@ -382,13 +388,16 @@ def compare_stage(
     bodies = _bodies([*reals, *sims, *others], options)
     cuts, notes = _one_length(stage, [*reals, *sims, *others])
     ends = len(reals), len(reals) + len(sims)
-    reals, sims, others = cuts[: ends[0]], cuts[ends[0] : ends[1]], cuts[ends[1] :]
+    reals = cuts[: ends[0]]
+    sims = cuts[ends[0] : ends[1]]
+    others = cuts[ends[1] :]
     first = reals[0]
     phase = phases(options.grid, first.periodic)
     means = []
     for source, side, offsets in (
-        (first.recording.source, reals, {}), ("simulation", sims, options.offsets_m),
-    ):  # fmt: skip
+        (first.recording.source, reals, {}),
+        ("simulation", sims, options.offsets_m),
+    ):
         its = {body: slices(side, body, phase, offsets.get(body, (0, 0, 0))) for body in bodies}
         means.append({body: mean_cycle(part, options.euler_mean) for body, part in its.items()})
         gaps = max(part.gaps for part in its.values())
@@ -397,19 +406,31 @@ def compare_stage(
     of_real, of_sim = means
     errors, lag_s, more = _errors(stage, of_real, of_sim, first, options)
     return StageComparison(
-        stage, first.period_s, first.periodic, phase, of_real, of_sim, errors, lag_s,
-        sum(len(one.cycles) for one in reals), sum(len(sim.cycles) for sim in sims),
+        stage,
+        first.period_s,
+        first.periodic,
+        phase,
+        of_real,
+        of_sim,
+        errors,
+        lag_s,
+        sum(len(one.cycles) for one in reals),
+        sum(len(sim.cycles) for sim in sims),
         tuple(notes + more),
-        {body: _offset_fit(of_real[body], its, options.offsets_m.get(body, (0, 0, 0)))
-         for body, its in of_sim.items()},
+        {
+            body: _offset_fit(of_real[body], its, options.offsets_m.get(body, (0, 0, 0)))
+            for body, its in of_sim.items()
+        },
         first.by_motion,
         {body: frame_fit(of_real[body], its) for body, its in of_sim.items()},
         _asked_errors(bodies, reals, sims),
-        {} if len(sims) < FEWEST_FLIGHTS else {
+        {}
+        if len(sims) < FEWEST_FLIGHTS
+        else {
             body: band(reals, sims, others, body, phase, options.offsets_m.get(body, (0, 0, 0)))
             for body in bodies
         },
-    )  # fmt: skip
+    )
 
 
 # ---------- Bands of simulated flights, and how much of a recording they hold
@@ -495,7 +516,8 @@ def _offset_fit(real: MeanCycle, sim: MeanCycle, assumed_m: Sequence[float]) -> 
     apart = real.position_enu_m - sim.position_enu_m
     q = sim.orientation_wxyz
     known = np.isfinite(apart).all(axis=1) & np.isfinite(q).all(axis=1)
-    apart, q = apart[known], q[known]
+    apart = apart[known]
+    q = q[known]
     if not len(q):  # a place without attitude was simulated
         x, y, z = assumed_m
         return OffsetFit((x, y, z), np.nan, (np.nan, np.nan, np.nan), np.nan)
@@ -518,7 +540,8 @@ def frame_fit(real: MeanCycle, sim: MeanCycle) -> FrameFit:
     """
     known = np.isfinite(real.orientation_wxyz).all(axis=1)
     known &= np.isfinite(sim.orientation_wxyz).all(axis=1)
-    q_real, q_sim = real.orientation_wxyz[known], sim.orientation_wxyz[known]
+    q_real = real.orientation_wxyz[known]
+    q_sim = sim.orientation_wxyz[known]
     if not len(q_sim):
         return FrameFit((np.nan, np.nan, np.nan), np.nan)
     mean = rotations.chordal_mean(rotations.relative(q_real, q_sim)[:, None])[0]
@@ -597,12 +620,14 @@ def _errors(
         notes.append(f"the lag of '{stage}' is at its limit, {options.lag_limit_s:g} s")
     errors = {
         body: BodyErrors(
-            mean_of_known(distance), float(np.degrees(mean_of_known(angle))),
-            mean_of_known(lagged[body][0]), float(np.degrees(mean_of_known(lagged[body][1]))),
+            mean_of_known(distance),
+            float(np.degrees(mean_of_known(angle))),
+            mean_of_known(lagged[body][0]),
+            float(np.degrees(mean_of_known(lagged[body][1]))),
             overlap[body],
         )
         for body, (distance, angle) in plain.items()
-    }  # fmt: skip
+    }
     return errors, lag_s, notes
 
 
@@ -638,7 +663,8 @@ def _at_lag(
     """Distances [m] and angles [rad] (M,) by body, the simulation read `lag_s` later."""
     result = {}
     for body, its in sim.items():
-        position, q = its.position_enu_m, its.orientation_wxyz
+        position = its.position_enu_m
+        q = its.orientation_wxyz
         if lag_s:
             position, q = shifted(its, lag_s / cut.period_s, cut.periodic)
         distance = translational_error_m(real[body].position_enu_m, position)
@@ -735,16 +761,38 @@ TABLE = "table.csv"
 SUMMARY = "comparison.json"
 
 TABLE_COLUMNS = (
-    "stage", "body", "translational_error_mm", "geodesic_error_deg", "lag_s",
-    "lagged_translational_error_mm", "lagged_geodesic_error_deg", "overlap", "real_cycles",
-    "sim_cycles", "offset_x_m", "offset_y_m", "offset_z_m", "origin_translational_error_mm",
-    "best_offset_x_m", "best_offset_y_m", "best_offset_z_m", "best_offset_translational_error_mm",
-)  # fmt: skip
+    "stage",
+    "body",
+    "translational_error_mm",
+    "geodesic_error_deg",
+    "lag_s",
+    "lagged_translational_error_mm",
+    "lagged_geodesic_error_deg",
+    "overlap",
+    "real_cycles",
+    "sim_cycles",
+    "offset_x_m",
+    "offset_y_m",
+    "offset_z_m",
+    "origin_translational_error_mm",
+    "best_offset_x_m",
+    "best_offset_y_m",
+    "best_offset_z_m",
+    "best_offset_translational_error_mm",
+)
 _PARTS = ("x_m", "y_m", "z_m", "roll_rad", "pitch_rad", "yaw_rad")
 MEAN_COLUMNS = (
-    "time_s", "body", "source", "samples", *_PARTS, "qw", "qx", "qy", "qz",
+    "time_s",
+    "body",
+    "source",
+    "samples",
+    *_PARTS,
+    "qw",
+    "qx",
+    "qy",
+    "qz",
     *(f"{part}_ci95" for part in _PARTS),
-)  # fmt: skip
+)
 
 
 def write_comparison(
@@ -767,15 +815,24 @@ def table_rows(comparisons: Sequence[StageComparison]) -> list[tuple[Any, ...]]:
     """Rows of the table, in the order of `TABLE_COLUMNS`: one per stage and body."""
     return [
         (
-            c.stage, body, 1e3 * e.translational_error_m, e.geodesic_error_deg, c.lag_s,
-            1e3 * e.lagged_translational_error_m, e.lagged_geodesic_error_deg, e.overlap,
-            c.real_cycles, c.sim_cycles, *c.offsets[body].assumed_m,
-            1e3 * c.offsets[body].origin_error_m, *c.offsets[body].best_m,
+            c.stage,
+            body,
+            1e3 * e.translational_error_m,
+            e.geodesic_error_deg,
+            c.lag_s,
+            1e3 * e.lagged_translational_error_m,
+            e.lagged_geodesic_error_deg,
+            e.overlap,
+            c.real_cycles,
+            c.sim_cycles,
+            *c.offsets[body].assumed_m,
+            1e3 * c.offsets[body].origin_error_m,
+            *c.offsets[body].best_m,
             1e3 * c.offsets[body].best_error_m,
         )
         for c in comparisons
         for body, e in c.errors.items()
-    ]  # fmt: skip
+    ]
 
 
 def _summary(comparison: StageComparison) -> dict[str, Any]:
@@ -818,10 +875,15 @@ def _write_means(comparison: StageComparison, path: Path) -> None:
         writer.writerow(MEAN_COLUMNS)
         for source, means in (("real", comparison.real), ("sim", comparison.sim)):
             for body, mean in means.items():
-                columns = np.hstack([
-                    mean.position_enu_m, mean.angles_rad, mean.orientation_wxyz,
-                    mean.position_ci_m, mean.angles_ci_rad,
-                ])  # fmt: skip
+                columns = np.hstack(
+                    [
+                        mean.position_enu_m,
+                        mean.angles_rad,
+                        mean.orientation_wxyz,
+                        mean.position_ci_m,
+                        mean.angles_ci_rad,
+                    ]
+                )
                 for time_s, n, row in zip(times_s, mean.samples, columns, strict=True):
                     cells = ["" if np.isnan(v) else f"{v:.7g}" for v in row]
                     writer.writerow([f"{time_s:.6g}", body, source, n, *cells])

@@ -89,7 +89,8 @@ def cut(
     """
     if by_motion is None:
         by_motion = LOAD not in recording.setpoints
-    windows, bodies = windows or stage_windows(recording, stage), bodies or _moving([recording])
+    windows = windows or stage_windows(recording, stage)
+    bodies = bodies or _moving([recording])
     parts = [_cut_window(recording, window, stage, by_motion, bodies) for window in windows]
     cycles = [cycle for part in parts for cycle in part.cycles][skip:]
     if not cycles:
@@ -241,7 +242,8 @@ def _whole_periods(phase: EvenMotion, window: RecordedStage) -> tuple[Cycle, ...
 
 def _cut_steps(recording: Recording, window: RecordedStage, held: PoseTrack) -> CutStage:
     """Cut a recording at each step up of the set-point, to where it next moves vertically."""
-    t, z = held.time_s, held.position_enu_m[:, 2]
+    t = held.time_s
+    z = held.position_enu_m[:, 2]
     inside = (t >= window.start_s - 1e-9) & (t < window.end_s)
     steps = 1 + np.flatnonzero(np.diff(z) > STEP_UP_M)
     starts = [int(k) for k in steps if inside[k]]
@@ -334,15 +336,18 @@ def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = Non
     track = _changes(setpoint, name)
     p = track.position_enu_m - track.position_enu_m.mean(axis=0)
     axis = main_axis(p)
-    t, s = track.time_s - track.time_s[0], p @ axis
+    t = track.time_s - track.time_s[0]
+    s = p @ axis
     fastest = np.pi / max(float(np.median(np.diff(t))), 1e-6)
     step = 0.2 / t[-1]
     rates = np.arange(0.5 * np.pi / t[-1], fastest, step)
     best = rates[int(np.argmax(lombscargle(t, s, rates, floating_mean=True)))]
     found = scipy.optimize.minimize_scalar(
         lambda rate: harmonic(rate, t, s)[1],
-        bounds=(best - step, best + step), method="bounded", options={"xatol": 1e-9},
-    )  # fmt: skip
+        bounds=(best - step, best + step),
+        method="bounded",
+        options={"xatol": 1e-9},
+    )
     rate = float(found.x)
     (sine, cosine, middle), misfit = harmonic(rate, t, s)
     amplitude = np.hypot(sine, cosine)
@@ -399,7 +404,8 @@ def _unbiased(
     until = np.append(after[1:] - 1, after[-1:])
     keep = np.isfinite(angle) & (after > 0) & (after < len(rows_s)) & (until >= after)
     low, high = rows_s[after[keep] - 1], rows_s[after[keep]]
-    angle, last = angle[keep], rows_s[until[keep]]
+    angle = angle[keep]
+    last = rows_s[until[keep]]
     steps = np.abs(np.diff(angle) / rate)
     steps = steps[steps > _SHORTEST_HOLD_S]
     if len(steps) < _MIN_CHANGES:
@@ -447,7 +453,8 @@ _MOVING = 0.9
 """Share of the samples that must differ from the one before."""
 _MIN_PERIODS = {CycleRule.ANGLE: 0.9, CycleRule.OSCILLATION: 1.8}
 """Less may be any slow motion."""
-_TRIM_S, _TRIM_GAIN = 0.6, 0.95
+_TRIM_S = 0.6
+_TRIM_GAIN = 0.95
 """Step by which the ends are trimmed, and the ratio of misfits below which a trim is kept."""
 
 ROUNDING_S = 1e-6
@@ -574,7 +581,8 @@ def _rises(recording: Recording, window: RecordedStage, bodies: Sequence[str]) -
     not count where there are other rises.
     """
     track = _centroid(recording, bodies, zero_s=window.start_s)
-    t, z = track.time_s, track.position_enu_m[:, 2]
+    t = track.time_s
+    z = track.position_enu_m[:, 2]
     ahead = int(RISE_S / SAMPLE_S)
     found: list[tuple[float, float, float]] = []
     k = int(np.searchsorted(t, window.start_s - 1e-9))
@@ -582,7 +590,8 @@ def _rises(recording: Recording, window: RecordedStage, bodies: Sequence[str]) -
         if z[k + ahead] - z[k] < RISE_M:
             k += 1
             continue
-        low, top = float(z[k]), float(z[k : k + 2 * ahead].max())
+        low = float(z[k])
+        top = float(z[k : k + 2 * ahead].max())
         middle = 0.5 * (low + top)
         up = k + int(np.argmax(z[k:] > middle))
         below = np.flatnonzero(z[up:] < middle)
@@ -618,7 +627,8 @@ class _Place:
     @property
     def there(self) -> RecordedStage:
         """The window in the other flight."""
-        window, shift_s = self.window, self.shift_s
+        window = self.window
+        shift_s = self.shift_s
         return replace(window, start_s=window.start_s + shift_s, end_s=window.end_s + shift_s)
 
 
@@ -659,7 +669,8 @@ def _moved(known: CutStage, recording: Recording, skip: int, places: Sequence[_P
         middle_s = 0.5 * (cycle.start_s + cycle.end_s)
         for place in places:
             if place.window.start_s <= middle_s < place.window.end_s:
-                start_s, end_s = cycle.start_s + place.shift_s, cycle.end_s + place.shift_s
+                start_s = cycle.start_s + place.shift_s
+                end_s = cycle.end_s + place.shift_s
                 cycles.append(Cycle(start_s, end_s))
     if not cycles[skip:]:
         raise ConfigError(f"{recording.source}: only {len(cycles)} cycles found, {skip} left out")
@@ -679,7 +690,8 @@ def _placed(
     steps_s = np.arange(window.start_s, window.end_s, SAMPLE_S)
     wanted = _centroid(model, bodies, steps_s).position_enu_m
     flown = _centroid(recording, bodies, zero_s=recording.start_s)
-    count, spare = len(wanted), int((1.0 - SMALLEST_SHARE) * len(wanted))
+    count = len(wanted)
+    spare = int((1.0 - SMALLEST_SHARE) * len(wanted))
     place = np.pad(flown.position_enu_m, ((spare, spare), (0, 0)), constant_values=np.nan)
     lags = range(len(place) - count + 1)
     if not (count and lags):
@@ -699,9 +711,11 @@ def _placed(
     near_s = rough_s + np.arange(-SAMPLE_S, SAMPLE_S, _FINE_S)
     best_s = float(min(near_s, key=off_m))
     found = scipy.optimize.minimize_scalar(
-        off_m, bounds=(best_s - _FINE_S, best_s + _FINE_S), method="bounded",
+        off_m,
+        bounds=(best_s - _FINE_S, best_s + _FINE_S),
+        method="bounded",
         options={"xatol": 1e-7},
-    )  # fmt: skip
+    )
     # The clocks may be one; where nothing moves, any shift is as good.
     shift_s = next(s for s in (0.0, best_s, float(found.x)) if off_m(s) <= found.fun + ROUNDING_M)
     extent_m = np.sqrt(np.nanmean(np.sum((path - np.nanmean(path, axis=0)) ** 2, axis=1)))

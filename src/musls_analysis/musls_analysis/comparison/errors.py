@@ -58,7 +58,8 @@ def setpoint_pose(recording: Recording, body: str, *, held: bool = False) -> Pos
 
 def error_track(recording: Recording, body: str, *, held: bool = False) -> ErrorTrack:
     """Errors of each measured pose of a body against its set-point, see `setpoint_pose`."""
-    measured, asked = recording.bodies[body], setpoint_pose(recording, body, held=held)
+    measured = recording.bodies[body]
+    asked = setpoint_pose(recording, body, held=held)
     return ErrorTrack(
         measured.time_s,
         translational_error_m(measured.position_enu_m, asked.position_enu_m),
@@ -138,9 +139,17 @@ class ErrorTable(ShownResult, tuple[StageError, ...]):
     def shown(self) -> Iterator[Table]:
         """A row per body and stage."""
         headings = (
-            "body", "stage", "mean [m]", "max [m]", "rms [m]", "mean [°]", "max [°]", "rms [°]",
-            "to held set-point [m]", "[°]",
-        )  # fmt: skip
+            "body",
+            "stage",
+            "mean [m]",
+            "max [m]",
+            "rms [m]",
+            "mean [°]",
+            "max [°]",
+            "rms [°]",
+            "to held set-point [m]",
+            "[°]",
+        )
         digits = (4, 4, 4, 2, 2, 2, 4, 2)
         rows = [
             (
@@ -186,7 +195,8 @@ def _finite(track: ErrorTrack, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
     Angles of a place without attitude are NaN.
     """
-    distance, angle = track.translational_error_m[mask], track.geodesic_error_rad[mask]
+    distance = track.translational_error_m[mask]
+    angle = track.geodesic_error_rad[mask]
     known = np.isfinite(distance)
     if np.isfinite(track.geodesic_error_rad).any():
         known &= np.isfinite(angle)

@@ -78,7 +78,8 @@ def _free_length(recording: Recording, cable: str) -> Values:
 
 def _turning(axis: int) -> Callable[[Recording, str], Values]:
     def values(recording: Recording, body: str) -> Values:
-        track, twist = recording.bodies[body], recording.twists[body]
+        track = recording.bodies[body]
+        twist = recording.twists[body]
         omega = twist.at(track.time_s).omega_body_rad_s
         return _unasked(track.time_s, rotate(track.orientation_wxyz, omega)[:, axis])
 

@@ -147,7 +147,8 @@ def oscillations(recording: Recording) -> Iterator[dict[str, Any]]:
             continue
         spacing_s = stage.duration_s / len(error)
         _, _, axes = np.linalg.svd(error - error.mean(axis=0), full_matrices=False)
-        swing, half = _without_drift(error @ axes[0]), len(error) // 2
+        swing = _without_drift(error @ axes[0])
+        half = len(error) // 2
         growth = np.std(swing[half:]) / max(np.std(swing[:half]), 1e-9)
         even = max(growth, 1.0) ** -np.linspace(0.0, 2.0, len(error))
         ways = (_without_drift(even * (path @ axes[0])) for path in (error, asked[inside]))
@@ -370,13 +371,15 @@ def _lost(recording: Recording) -> list[str]:
 
 
 def _warning_events(recording: Recording) -> Iterator[str]:
-    falls, told = tuple(f"{name} and ground" for name in _lost(recording)), []
+    falls = tuple(f"{name} and ground" for name in _lost(recording))
+    told = []
     for kind, word in WARNING_EVENTS.items():
         of_kind = [event for event in recording.events if event.kind == kind]
         found = [event for event in of_kind if not event.what.startswith(falls)]
         if found:
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            when, what = f"at {found[0].time_s:.1f} s", found[0].what
+            when = f"at {found[0].time_s:.1f} s"
+            what = found[0].what
             line = f"{word} {when}: {what}{more}" if word else f"{what} {when}{more}"
             told.append((found[0].time_s, line))
     yield from (line for _, line in sorted(told))
@@ -386,7 +389,8 @@ def close_pass(separation: Mapping[str, Any] | None) -> str:
     """Whether drones came much closer than planned, in words; empty if not, or if they touched."""
     if separation is None:
         return ""
-    tips_m, planned_m = separation["tips_m"], separation.get("planned_tips_m")
+    tips_m = separation["tips_m"]
+    planned_m = separation.get("planned_tips_m")
     limit_m = CLOSE_M if planned_m is None else max(CLOSE_M, CLOSE_SHARE * planned_m)
     if not 0.0 <= tips_m < limit_m:
         return ""
@@ -453,7 +457,8 @@ def _turned_away(recording: Recording) -> Iterator[str]:
 
 
 def _load_on_ground(recording: Recording) -> Iterator[str]:
-    load, asked = recording.bodies.get(LOAD), recording.setpoints.get(LOAD)
+    load = recording.bodies.get(LOAD)
+    asked = recording.setpoints.get(LOAD)
     if load is None or asked is None:
         return
     standing_m = standing_height_m(recording)
@@ -483,7 +488,8 @@ def _lying_m(recording: Recording, load: PoseTrack) -> float | None:
     height_m = load.position_enu_m[:, 2]
     low_s = load.time_s[height_m < height_m.min() + LOW_M]
     for name in recording.drones:
-        track, asked = recording.bodies[name], recording.setpoints.get(name)
+        track = recording.bodies[name]
+        asked = recording.setpoints.get(name)
         if asked is None:
             return None
         above_m = asked.held_at(track.time_s).position_enu_m[:, 2] - track.position_enu_m[:, 2]
@@ -567,7 +573,8 @@ def summarise(
 
 
 def _battery(battery: SignalTrack) -> dict[str, float]:
-    time_s, power_w = battery.time_s, battery.power_w
+    time_s = battery.time_s
+    power_w = battery.power_w
     energy_j = float(np.sum(np.diff(time_s) * (power_w[1:] + power_w[:-1]) / 2.0))
     return {
         "charge_start": float(battery.charge[0]),

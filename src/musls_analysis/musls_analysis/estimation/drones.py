@@ -41,7 +41,10 @@ from musls_sim.specs.imperfections import (
     Imperfections,
 )
 
-PRIOR_ACCELERATION_M_S2, PRIOR_DELAY_S, PRIOR_TILT_RAD, PRIOR_HEIGHT_M = 0.5, 0.1, 0.05, 0.1
+PRIOR_ACCELERATION_M_S2 = 0.5
+PRIOR_DELAY_S = 0.1
+PRIOR_TILT_RAD = 0.05
+PRIOR_HEIGHT_M = 0.1
 
 UNOBSERVABLE = (
     "thrust_scale and motor_spread leave no trace in poses as long as the rotors have thrust left: "
@@ -162,7 +165,8 @@ def _values_of(faults: Imperfections) -> tuple[Array, Array, Array]:
     """Accelerations and delay, tilts of the rotors, and heights that imperfections stand for."""
     push = []
     for drone in faults.drones:
-        (ex, ey), (lx, ly) = drone.thrust_tilt_rad, drone.level_tilt_rad
+        (ex, ey) = drone.thrust_tilt_rad
+        (lx, ly) = drone.level_tilt_rad
         push += [STANDARD_GRAVITY_M_S2 * (ey - ly), STANDARD_GRAVITY_M_S2 * (lx - ex)]
     return (
         np.array([*push, faults.setpoint_delay_s]),
@@ -346,8 +350,11 @@ def posterior(fit: DroneFit, overrides: Sequence[str]) -> dict[str, Any]:
     shared = {key: parse_yaml(value, key) for key, value in shared.items()}
     shared["imperfections"] = to_data(fit.imperfections)
     return {
-        "parameters": parameters, "correlations": correlations, "set": shared, "keep": "bag",
-    }  # fmt: skip
+        "parameters": parameters,
+        "correlations": correlations,
+        "set": shared,
+        "keep": "bag",
+    }
 
 
 def _normal(mean: float, std: float, limit: float) -> dict[str, float]:
@@ -417,11 +424,14 @@ class StageModel:
         rows = [self.recording == k for k in np.unique(self.recording)]
         return [
             replace(
-                self, off=self.off[its], above=self.above[its], lean=self.lean[its],
+                self,
+                off=self.off[its],
+                above=self.above[its],
+                lean=self.lean[its],
                 recording=self.recording[its],
             )
             for its in rows
-        ]  # fmt: skip
+        ]
 
     def sensitivity(self, factor: float) -> Array:
         """Derivatives of `off` by all pushes, drone by drone, then the delay, (M, 2 n, 2 n + 1)."""
@@ -439,7 +449,12 @@ def stage_model(
     """Compare a stage of real flights with a simulated one and work out its sensitivities."""
     drones = drones_of(real[0].recording.bodies)
     phase = phases(GRID, sim.periodic)
-    push, late, simulated, off, above, lean = [], [], [], [], [], []
+    push = []
+    late = []
+    simulated = []
+    off = []
+    above = []
+    lean = []
     for drone in drones:
         its = slices([sim], drone, phase)
         recorded = slices(real, drone, phase)
@@ -454,10 +469,15 @@ def stage_model(
         q = relative(recorded.orientation_wxyz, middle)
         lean.append(2.0 * q[..., 1:3] * np.sign(q[..., :1]))
     return StageModel(
-        stage, np.array(push), np.array(late), np.array(simulated), np.concatenate(off, axis=-1),
-        np.concatenate(above, axis=-1), np.concatenate(lean, axis=-1),
+        stage,
+        np.array(push),
+        np.array(late),
+        np.array(simulated),
+        np.concatenate(off, axis=-1),
+        np.concatenate(above, axis=-1),
+        np.concatenate(lean, axis=-1),
         np.repeat(np.arange(len(real)), [len(one.cycles) for one in real]),
-    )  # fmt: skip
+    )
 
 
 def _answer(sim: CutStage, drone: str, phase: Array, gains: Mapping[str, float]) -> Array:
@@ -504,8 +524,10 @@ def displacements(
     spaced times (T,), for a drone's heading (T,) and PX4's parameters by name. Before it is
     airborne nothing moves.
     """
-    kx, kv = gains["MPC_XY_P"], gains["MPC_XY_VEL_P_ACC"]
-    ki, kd = gains["MPC_XY_VEL_I_ACC"], gains["MPC_XY_VEL_D_ACC"]
+    kx = gains["MPC_XY_P"]
+    kv = gains["MPC_XY_VEL_P_ACC"]
+    ki = gains["MPC_XY_VEL_I_ACC"]
+    kd = gains["MPC_XY_VEL_D_ACC"]
     step_s = float(time_s[1] - time_s[0])
     loop = ([1.0, 0.0], [1.0 + kd, kv, kv * kx + ki, ki * kx])
     forward, back, _ = cont2discrete(loop, step_s, "bilinear")
@@ -584,7 +606,8 @@ def units_of(group: str, sensitivity: Array, residual: Array) -> list[Unit]:
     found = []
     for cycle in residual:
         for part in np.array_split(np.arange(len(sensitivity)), parts):
-            rows, y = sensitivity[part].reshape(-1, p), cycle[part].ravel()
+            rows = sensitivity[part].reshape(-1, p)
+            y = cycle[part].ravel()
             good = np.isfinite(y)
             if good.any():
                 found.append(Unit(group, rows[good], y[good]))
@@ -605,7 +628,8 @@ def estimate(units: Sequence[Unit], prior: Array) -> DroneEstimate:
     weight = {group[0].group: 1.0 / sum(len(u.residual) for u in group) for group in groups}
     normal = sum(weight[u.group] * u.sensitivity.T @ u.sensitivity for u in units)
     right = sum(weight[u.group] * u.sensitivity.T @ u.residual for u in units)
-    value, inverse = np.zeros(len(prior)), np.zeros(2 * (len(prior),))
+    value = np.zeros(len(prior))
+    inverse = np.zeros(2 * (len(prior),))
     for _ in range(2):  # the noise is what is left, known only after a first solution
         left = sum(weight[u.group] * np.sum(_left(u, value) ** 2) for u in units) / len(groups)
         inverse = np.linalg.inv(normal + np.diag(left / (np.asarray(prior) ** 2 * len(units))))

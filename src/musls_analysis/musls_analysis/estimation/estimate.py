@@ -24,7 +24,8 @@ from musls_description.config.strict_yaml import read_json
 from musls_description.numerics.arrays import Array
 from musls_description.tables import ShownResult, Table
 
-FIT, SYSTEM = "fit.json", "system.yaml"
+FIT = "fit.json"
+SYSTEM = "system.yaml"
 
 FITS = "as_given", "fitted_to_all", "fitted_to_the_others"
 """Values with which each recording has errors; a single one has no others."""
@@ -120,7 +121,8 @@ class ParameterEstimate(ShownResult):
             yield "the fit has not converged"
 
     def _row(self, k: int) -> tuple[str, ...]:
-        p, half = self.parameters[k], INTERVAL * float(self.uncertainty.std[k])
+        p = self.parameters[k]
+        half = INTERVAL * float(self.uncertainty.std[k])
         wide = f"{half:.2g}" if math.isfinite(half) else "-"
         return p.name, f"{self.value[k]:.4g}", wide, p.unit, f"{self.start[k]:.4g}"
 
@@ -155,13 +157,17 @@ def estimate(
     several = len(model.recordings) > 1
     if several:
         found = estimator.derivatives(model, start, every)
-        before, value, free = [one.residual for one in found], start, list[int]()
+        before = [one.residual for one in found]
+        value = start
+        free = list[int]()
         fit = None
         for turn in range(estimator.MAX_FITS):
             kept = estimator.choose(
-                estimator.at_start(found, model, start, value), columns, worth,
+                estimator.at_start(found, model, start, value),
+                columns,
+                worth,
                 simplest_first=simplest_first,
-            )  # fmt: skip
+            )
             again = sorted(c for name in kept for c in columns[name])
             if turn and again == free:
                 break
@@ -173,7 +179,8 @@ def estimate(
         (before,) = model.residuals([start])
         free = list(every)
         fit = estimator.fitted(model, start, free)
-        value, found = fit.value, fit.derivatives
+        value = fit.value
+        found = fit.derivatives
     return _estimate(model, columns, start, free, fit, before, found)
 
 
@@ -232,7 +239,8 @@ def _in_units(
         np.concatenate([one.jacobian[..., picked] for one in found]),
         np.concatenate([one.residual for one in found]),
     )
-    std, correlation = np.full(len(columns), np.nan), np.full((len(columns),) * 2, np.nan)
+    std = np.full(len(columns), np.nan)
+    correlation = np.full((len(columns),) * 2, np.nan)
     std[kept] = of_kept.std * slope[kept]
     correlation[np.ix_(kept, kept)] = of_kept.correlation
     return Uncertainty(std, correlation, (), of_kept.effective_samples)
@@ -320,7 +328,8 @@ def with_fit(setup: Setup, path: Path) -> Setup:
 
 def intervals_figure(result: ParameterEstimate) -> Figure:
     """Draw each parameter: 90 % interval of all recordings as a band, of each as a point."""
-    n, each = len(result.parameters), len(result.recordings)
+    n = len(result.parameters)
+    each = len(result.recordings)
     figure = style.new_figure((0.16 * each + 0.42) * n + 0.5)
     axes = figure.subplots(n, 1, squeeze=False)[:, 0]
     style.margins(figure, 2.3, 0.2, 0.3, 0.3, hspace=0.9)
@@ -331,9 +340,14 @@ def intervals_figure(result: ParameterEstimate) -> Figure:
         ax.axvline(result.value[k], color=style.INK, linewidth=1.0)
         told = result.told[:, k]
         ax.errorbar(
-            result.own[told, k], rows[told], xerr=INTERVAL * result.own_std[told, k], fmt="o",
-            ms=3.5, color=style.colour("drone_1"), elinewidth=1.0,
-        )  # fmt: skip
+            result.own[told, k],
+            rows[told],
+            xerr=INTERVAL * result.own_std[told, k],
+            fmt="o",
+            ms=3.5,
+            color=style.colour("drone_1"),
+            elinewidth=1.0,
+        )
         ax.set_yticks(rows, result.recordings, fontsize=6)
         ax.set(ylim=(each - 0.5, -0.5))
         ax.set_title(f"{p.name} [{p.unit}]" if p.unit else p.name, loc="left", fontsize=8)

@@ -95,7 +95,8 @@ def derivatives(
     """
 
     def moved(column: int, by: float) -> Array:
-        p, changed = model.parameters[column], value.copy()
+        p = model.parameters[column]
+        changed = value.copy()
         changed[column] = p.from_scale(p.to_scale(value[column]) + by * p.scale)
         return changed
 
@@ -175,9 +176,16 @@ def fitted(model: Model, start: Array, free: Sequence[int]) -> Fit:
         for ends in ([p.lower for p in chosen], [p.upper for p in chosen], start[list(free)])
     )
     found = least_squares(
-        residual, begin, jacobian, bounds=(low, high), method="trf",
-        ftol=TOLERANCE, xtol=TOLERANCE, gtol=1e-10, max_nfev=MAX_ROUNDS,
-    )  # fmt: skip
+        residual,
+        begin,
+        jacobian,
+        bounds=(low, high),
+        method="trf",
+        ftol=TOLERANCE,
+        xtol=TOLERANCE,
+        gtol=1e-10,
+        max_nfev=MAX_ROUNDS,
+    )
     value = values(found.x)
     at = slopes.get(found.x.tobytes()) or derivatives(model, value, free)
     return Fit(value, found.active_mask, found.status > 0, at)
@@ -218,7 +226,8 @@ def choose(
     `simplest_first`: each once, in the order given.
     """
     kept: list[str] = []
-    rest, error = list(groups), rms(left_out(found, []))
+    rest = list(groups)
+    error = rms(left_out(found, []))
     while rest:
         errors = {
             name: rms(left_out(found, [c for group in [*kept, name] for c in groups[group]]))
@@ -227,7 +236,8 @@ def choose(
         best = min(errors, key=errors.__getitem__)
         rest.remove(best)
         if errors[best] <= (1.0 - worth) * error:
-            kept, error = [*kept, best], errors[best]
+            kept = [*kept, best]
+            error = errors[best]
         elif not simplest_first:
             break
     return kept
@@ -237,10 +247,12 @@ def at_start(
     found: Sequence[Derivatives], model: Model, start: Array, value: Array
 ) -> list[Derivatives]:
     """Derivatives at values, with residuals as they are, to first order, at the start."""
-    back = np.array([
-        (p.to_scale(a) - p.to_scale(b)) / p.scale
-        for p, a, b in zip(model.parameters, start, value, strict=True)
-    ])  # fmt: skip
+    back = np.array(
+        [
+            (p.to_scale(a) - p.to_scale(b)) / p.scale
+            for p, a, b in zip(model.parameters, start, value, strict=True)
+        ]
+    )
     return [Derivatives(one.residual + one.jacobian @ back, one.jacobian) for one in found]
 
 
@@ -350,6 +362,8 @@ def uncertainty(jacobian: Array, residual: Array) -> Uncertainty:
     lost = (length <= 0.0) | np.any(np.abs(vectors[~good]) > 1e-3, axis=0)
     correlation[lost] = correlation[:, lost] = np.nan
     return Uncertainty(
-        np.where(lost, np.inf, std / unit), correlation, alike(each.sum(axis=0)),
+        np.where(lost, np.inf, std / unit),
+        correlation,
+        alike(each.sum(axis=0)),
         float(np.mean(k / times)),
-    )  # fmt: skip
+    )

@@ -45,20 +45,28 @@ def candidates(system: SlungLoadSystem, cable_model: str) -> tuple[str, ...]:
     """Groups of parameters among which is chosen if none are named."""
     each = range(1, system.n_drones + 1)
     return (
-        "load_origin", "load_tilt", "load_delay", "load_inertia", "load_drag",
+        "load_origin",
+        "load_tilt",
+        "load_delay",
+        "load_inertia",
+        "load_drag",
         *(("damping",) if cable_model.startswith(RIGID_LINKS) else ()),
         *(f"length_{i}" for i in each),
         *(f"load_attachment_{i}" for i in each),
         *(f"drone_origin_{i}" for i in each),
-    )  # fmt: skip
+    )
 
 
 class RecordedLoad:
     """Recorded load and its replays with given values; goes to the worker processes."""
 
     def __init__(self, replay: Replay, setup: Setup, names: Sequence[str], model: str) -> None:
-        self.replay, self.setup, self.names, self.model = replay, setup, names, model
-        recorded, spec = replay.recorded, setup.spec
+        self.replay = replay
+        self.setup = setup
+        self.names = names
+        self.model = model
+        recorded = replay.recorded
+        spec = setup.spec
         margin = 0.35 if "load_delay" in names else 0.05
         paths = recorded.paths.values()
         first = max(path.start_s for path in paths) + max(spec.lead_in_s - 0.5, 0.5) + margin
@@ -119,10 +127,15 @@ class ReplayModel:
         each: Callable[..., Iterable[Array]],
         progress: Callable[[str], None],
     ) -> None:
-        self.setup, self.parameters, self._recorded = setup, chosen, recorded
+        self.setup = setup
+        self.parameters = chosen
+        self._recorded = recorded
         self.recordings = [Path(one.replay.recorded.source).name for one in recorded]
-        self._each, self._progress, self._replays = each, progress, 0
-        self._least_m, self.best = np.inf, dict[str, float]()
+        self._each = each
+        self._progress = progress
+        self._replays = 0
+        self._least_m = np.inf
+        self.best = dict[str, float]()
 
     def residuals(self, values: Sequence[Array]) -> list[list[Array]]:
         """Position and weighted attitude errors of each recording, see `RecordedLoad`."""
@@ -135,7 +148,8 @@ class ReplayModel:
         for value, errors in zip(values, of_each, strict=True):
             if (error_m := rms(errors)) < self._least_m:
                 named = zip(self.parameters, value, strict=True)
-                self._least_m, self.best = error_m, {p.name: float(v) for p, v in named}
+                self._least_m = error_m
+                self.best = {p.name: float(v) for p, v in named}
         return of_each
 
     def errors(self, residual: Array) -> dict[str, float]:

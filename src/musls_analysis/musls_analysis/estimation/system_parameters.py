@@ -135,25 +135,44 @@ def _all(setup: Setup) -> dict[str, SystemParameter]:
     each = range(setup.system.n_drones)
     made = [
         _of_cables(
-            "damping", "N m s/rad", (1e-5, 0.1), each, lambda c: c.joint_damping_n_m_s_rad,
+            "damping",
+            "N m s/rad",
+            (1e-5, 0.1),
+            each,
+            lambda c: c.joint_damping_n_m_s_rad,
             _with_damping,
         ),
         _of_cables(
-            "twist_damping", "N m s/rad", (1e-5, 0.1), each,
+            "twist_damping",
+            "N m s/rad",
+            (1e-5, 0.1),
+            each,
             lambda c: c.free_twist_damping_n_m_s_rad,
             lambda c, value, _: replace(c, twist_damping_n_m_s_rad=value),
         ),
         _of_cables(
-            "stiffness", "N m/rad", (1e-4, 1.0), each, lambda c: c.joint.stiffness_n_m_rad,
+            "stiffness",
+            "N m/rad",
+            (1e-4, 1.0),
+            each,
+            lambda c: c.joint.stiffness_n_m_rad,
             lambda c, value, _: replace(c, joint=replace(c.joint, stiffness_n_m_rad=value)),
         ),
         _of_cables(
-            "friction", "N m", (1e-6, 0.02), each, lambda c: c.joint.friction_n_m,
+            "friction",
+            "N m",
+            (1e-6, 0.02),
+            each,
+            lambda c: c.joint.friction_n_m,
             lambda c, value, _: replace(c, joint=replace(c.joint, friction_n_m=value)),
         ),
         _of_cables("ea", "N", (1e2, 1e6), each, lambda c: line_of(c).ea_n, _with_ea),
         _of_cables(
-            "axial_damping", "N s", (0.1, 1e5), each, lambda c: line_of(c).damping_n_s,
+            "axial_damping",
+            "N s",
+            (0.1, 1e5),
+            each,
+            lambda c: line_of(c).damping_n_s,
             lambda c, value, _: replace(c, elastic=replace(c.elastic, damping_n_s=value)),
         ),
         _length("length", each, setup),
@@ -171,15 +190,25 @@ def _all(setup: Setup) -> dict[str, SystemParameter]:
             "load_inertia", "", 0.2, 5.0, 0.2, lambda _: 1.0, _inertia_scaled, log=True
         ),
         SystemParameter(
-            "load_drag", "N s/m", 1e-3, 2.0, 0.3,
+            "load_drag",
+            "N s/m",
+            1e-3,
+            2.0,
+            0.3,
             lambda s: float(np.mean(s.system.load.drag_n_s_m)),
-            lambda s, v: _with_load(s, drag_n_s_m=(v, v, v)), log=True,
+            lambda s, v: _with_load(s, drag_n_s_m=(v, v, v)),
+            log=True,
         ),
         SystemParameter(
-            "load_delay", "s", -0.3, 0.3, 0.02, lambda s: s.spec.load_delay_s,
+            "load_delay",
+            "s",
+            -0.3,
+            0.3,
+            0.02,
+            lambda s: s.spec.load_delay_s,
             lambda s, v: replace(s, spec=replace(s.spec, load_delay_s=v)),
         ),
-    ]  # fmt: skip
+    ]
     return {parameter.name: parameter for parameter in made}
 
 
@@ -213,17 +242,28 @@ def _of_cables(
 def _length(name: str, which: Sequence[int], setup: Setup) -> SystemParameter:
     now = np.mean([setup.system.cables[i].length_m for i in which])
     return _of_cables(
-        name, "m", (0.9 * now, 1.1 * now), which, lambda c: c.length_m,
-        lambda c, value, mean: replace(c, length_m=c.length_m * value / mean), 0.02, log=False,
-    )  # fmt: skip
+        name,
+        "m",
+        (0.9 * now, 1.1 * now),
+        which,
+        lambda c: c.length_m,
+        lambda c, value, mean: replace(c, length_m=c.length_m * value / mean),
+        0.02,
+        log=False,
+    )
 
 
 def _rope_mass(which: Sequence[int], setup: Setup) -> SystemParameter:
     now = np.mean([setup.system.cables[i].mass_kg for i in which])
     return _of_cables(
-        "rope_mass", "kg", (0.1 * now, 10.0 * now), which, lambda c: c.mass_kg,
-        lambda c, value, mean: replace(c, mass_kg=c.mass_kg * value / mean), 0.3,
-    )  # fmt: skip
+        "rope_mass",
+        "kg",
+        (0.1 * now, 10.0 * now),
+        which,
+        lambda c: c.mass_kg,
+        lambda c, value, mean: replace(c, mass_kg=c.mass_kg * value / mean),
+        0.3,
+    )
 
 
 def _with_damping(cable: Cable, value: float, _: float) -> Cable:
@@ -256,10 +296,14 @@ def _vector(
 
     def component(axis: int) -> SystemParameter:
         return SystemParameter(
-            f"{name}_{AXES[axis]}", unit, -limit, limit, scale,
+            f"{name}_{AXES[axis]}",
+            unit,
+            -limit,
+            limit,
+            scale,
             lambda at: float(read(at)[axis]),
             lambda at, value: moved(at, np.eye(3)[axis] * (value - read(at)[axis])),
-        )  # fmt: skip
+        )
 
     return [component(axis) for axis in range(3)]
 
@@ -275,9 +319,13 @@ def _attachments(name: str, which: Sequence[int]) -> list[SystemParameter]:
         return replace(at, system=replace(at.system, drones=drones))
 
     return _vector(
-        name, "m", 0.2, 0.01,
-        lambda at: np.mean([at.system.drones[i].cable_attachment_m for i in which], axis=0), moved,
-    )  # fmt: skip
+        name,
+        "m",
+        0.2,
+        0.01,
+        lambda at: np.mean([at.system.drones[i].cable_attachment_m for i in which], axis=0),
+        moved,
+    )
 
 
 def _load_attachment(index: int) -> list[SystemParameter]:
@@ -297,9 +345,13 @@ def _load_attachment(index: int) -> list[SystemParameter]:
 def _origins(name: str, body: str) -> list[SystemParameter]:
     """Recorded point of a body."""
     return _vector(
-        name, "m", 0.2, 0.01, lambda at: at.spec.offset_m(body),
+        name,
+        "m",
+        0.2,
+        0.01,
+        lambda at: at.spec.offset_m(body),
         lambda at, by: _with_offset(at, body, by),
-    )  # fmt: skip
+    )
 
 
 def _with_offset(setup: Setup, body: str, by: Array) -> Setup:

@@ -83,7 +83,8 @@ class TautRows:
 
     def residual(self, setup: Setup) -> Array:
         """Distance minus length of each cable, (k, n) [m]."""
-        system, spec = setup.system, setup.spec
+        system = setup.system
+        spec = setup.spec
         point, turn = self.load
         turn = turn * Rotation.from_rotvec(spec.load_tilt_rad).inv()
         center = point - turn.apply(spec.offset_m(LOAD))
@@ -120,7 +121,9 @@ class TautModel:
     def __init__(
         self, setup: Setup, chosen: Sequence[SystemParameter], rows: Sequence[TautRows]
     ) -> None:
-        self.setup, self.parameters, self._rows = setup, chosen, rows
+        self.setup = setup
+        self.parameters = chosen
+        self._rows = rows
         self.recordings = [Path(one.source).name for one in rows]
 
     def residuals(self, values: Sequence[Array]) -> list[list[Array]]:

@@ -5,9 +5,17 @@ LOAD_COLOUR = "#d55e00"
 ANCHOR_COLOUR = "#6e7781"
 # Okabe and Ito's palette (vermilion is the load's), then muted colours of Tol's.
 DRONE_COLOURS = (
-    "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#882255", "#999933", "#332288",
-    "#44aa99", "#661100",
-)  # fmt: skip
+    "#0072b2",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#e69f00",
+    "#882255",
+    "#999933",
+    "#332288",
+    "#44aa99",
+    "#661100",
+)
 
 
 def colour(body: str) -> str:

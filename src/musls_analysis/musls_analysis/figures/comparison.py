@@ -45,9 +45,15 @@ def mean_paths_figure(comparison: StageComparison) -> Figure:
             ax.plot(*path.T, **line, zorder=zorder)
             first = path[np.flatnonzero(np.isfinite(path[:, 0]))[0]]
             ax.plot(
-                *first, ls="", marker="s" if body == LOAD else "o", ms=5.0, zorder=zorder + 2,
-                mfc=line["color"], mec="white", mew=0.6,
-            )  # fmt: skip
+                *first,
+                ls="",
+                marker="s" if body == LOAD else "o",
+                ms=5.0,
+                zorder=zorder + 2,
+                mfc=line["color"],
+                mec="white",
+                mew=0.6,
+            )
     return figure
 
 
@@ -82,7 +88,8 @@ def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
     its = comparison.bands.get(body)
     ends = None
     if its is not None:
-        sim_ci[:], real_ci[:] = np.nan, np.nan
+        sim_ci[:] = np.nan
+        real_ci[:] = np.nan
         handles.append(Patch(color=style.colour(body), alpha=0.22, lw=0, label="90 % band"))
         ends = [np.hstack([x[:, :3], np.degrees(x[:, 3:])]) for x in (its.low, its.high)]
         middle = 0.5 * (ends[0] + ends[1])
@@ -105,7 +112,8 @@ def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
             )
             shown += [ends[0][:, k], ends[1][:, k]]
         for values, half_widths, line in drawn:
-            value, half = values[:, k], half_widths[:, k]
+            value = values[:, k]
+            half = half_widths[:, k]
             if np.isfinite(half).any():
                 band = value - half, value + half
                 ax.fill_between(time_s, *band, color=line["color"], alpha=0.22, lw=0)
@@ -133,7 +141,8 @@ def cycle_errors_figure(comparison: StageComparison) -> Figure:
     style.hide_time(axes[:-1])
     time_s = comparison.phase * comparison.period_s
     for body in comparison.errors:
-        real, sim = comparison.real[body], comparison.sim[body]
+        real = comparison.real[body]
+        sim = comparison.sim[body]
         distance = translational_error_m(real.position_enu_m, sim.position_enu_m)
         angle = geodesic_error_rad(real.orientation_wxyz, sim.orientation_wxyz)
         for ax, values in zip(axes, (1e3 * distance, np.degrees(angle)), strict=True):

@@ -90,10 +90,13 @@ class Converged:
     @classmethod
     def of(cls, name: str, values: tuple[float, ...], common: float = 0.0) -> Converged:
         """Judge a figure of a name that ends with its unit; `common`: usual changes of others."""
-        first, second = values[-2] - values[-3], values[-1] - values[-2]
+        first = values[-2] - values[-3]
+        second = values[-1] - values[-2]
         d1, d2 = abs(first), abs(second)
-        size, before = abs(values[0]), abs(values[-3] - values[0])
-        spread, floor = max(values) - min(values), FLOORS.get(_unit(name), 0.0)
+        size = abs(values[0])
+        before = abs(values[-3] - values[0])
+        spread = max(values) - min(values)
+        floor = FLOORS.get(_unit(name), 0.0)
         small = SMALL * (d1 + d2) + before
         if small <= TINY * floor or max(d1, d2) <= SETTLED * size:
             error = small
@@ -220,7 +223,8 @@ class Convergence(ShownResult):
 
     def sentence(self, stages: Sequence[str]) -> str:
         """The load's error in the given stages and the largest tensions, with their errors."""
-        parts, by = [], "step and segments" if self.segments else "step"
+        parts = []
+        by = "step and segments" if self.segments else "step"
         for stage in stages:
             found = self.figures.get(f"errors.{LOAD}.{stage}.translational_error_m")
             if found is not None:

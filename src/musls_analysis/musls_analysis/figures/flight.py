@@ -88,74 +88,84 @@ def flight_figures(
     """Figures that a recording has data for, in the order of a report."""
     held = " Dashed: set-point, held until the next one." if recording.setpoints else ""
     yield FlightFigure(
-        "paths_3d", "Flight in space",
+        "paths_3d",
+        "Flight in space",
         "Paths of load and drones, equal scale on all axes. Grey: the cables at five moments of "
         f"the longest main stage, with the load (square) and the drones (dots).{held}",
         partial(space.paths_3d_figure, recording, other),
-    )  # fmt: skip
+    )
     yield FlightFigure(
-        "top_view", "Seen from above",
+        "top_view",
+        "Seen from above",
         f"The same flight in the horizontal plane, equal scale.{held}",
         partial(space.top_view_figure, recording, other),
-    )  # fmt: skip
+    )
     if any(summary["errors"].values()):
         yield FlightFigure(
-            "stage_errors", "Errors per stage",
+            "stage_errors",
+            "Errors per stage",
             "Distance (eq. 12) and angle (eq. 13) to the reference in each stage: mean (dot) and "
             "greatest value (end of the line), logarithmic scale.",
             partial(over_time.stage_errors_figure, summary),
-        )  # fmt: skip
+        )
     for body in filter(partial(_moves, recording), recording.bodies):
         yield FlightFigure(
-            f"pose_{body}", f"Position and attitude, {label(body)}",
+            f"pose_{body}",
+            f"Position and attitude, {label(body)}",
             f"{label(body).capitalize()} in the world frame (ENU); attitude as yaw, pitch, roll, "
             f"unwrapped. Bands: mission stages.{held}",
             partial(over_time.pose_figure, recording, body, other),
-        )  # fmt: skip
+        )
     if summary["cables"]:
         limit = summary["slack_threshold_n"]
         yield FlightFigure(
-            "tensions", "Cable tension",
+            "tensions",
+            "Cable tension",
             "Tension in each cable at the load (colour) and at the drone (grey). Red at the foot: "
             f"the cable is slack, tension at the load below {limit:.2g} N. Triangles: the greatest "
             "tensions over all steps; one that points up lies above the axis.",
             partial(over_time.tensions_figure, recording, limit, summary.get("tension"), other),
-        )  # fmt: skip
+        )
     if recording.wrenches:
         yield FlightFigure(
-            "anchor_forces", "Forces at the anchors",
+            "anchor_forces",
+            "Forces at the anchors",
             "Force that holds, moves or pushes each anchor, world frame.",
             partial(over_time.anchor_forces_figure, recording),
-        )  # fmt: skip
+        )
     if any(len(cable.free_length_m) for cable in recording.cables.values()):
         yield FlightFigure(
-            "free_lengths", "Free lengths",
+            "free_lengths",
+            "Free lengths",
             "Unstretched length of each cable that is on no winch.",
             partial(over_time.free_lengths_figure, recording),
-        )  # fmt: skip
+        )
     if recording.rotors:
         yield FlightFigure(
-            "rotors", "Rotor speeds",
+            "rotors",
+            "Rotor speeds",
             "Mean speed of each drone's rotors, and the band from the slowest to the fastest: "
             "the wider the band, the harder the autopilot works on attitude.",
             partial(over_time.rotors_figure, recording),
-        )  # fmt: skip
+        )
     if recording.batteries:
         yield FlightFigure(
-            "batteries", "Batteries",
+            "batteries",
+            "Batteries",
             "Charge that is left, power drawn and voltage under load, of each drone.",
             partial(over_time.batteries_figure, recording),
-        )  # fmt: skip
+        )
 
 
 def draw_convergence(verified: Convergence, folder: Path) -> FlightFigure:
     """Draw what `musls fly --verify` found as a PNG into a folder; it is made if missing."""
     figure = FlightFigure(
-        "convergence", "Error in the time step",
+        "convergence",
+        "Error in the time step",
         "Distance of the flight, and of one with half its step, to one with a quarter of it: the "
         "largest over all bodies.",
         verified.plot,
-    )  # fmt: skip
+    )
     folder.mkdir(parents=True, exist_ok=True)
     with styled():
         save(figure.draw(), folder / f"{figure.name}.png")

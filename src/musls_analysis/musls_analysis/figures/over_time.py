@@ -51,7 +51,8 @@ def name_stages(recording: Recording, ax: Axes) -> None:
     Where there is no room for all, the longest stages have theirs.
     """
     width_in, height_in = style.size_in(ax)
-    start, length = recording.start_s, max(recording.end_s - recording.start_s, 1e-9)
+    start = recording.start_s
+    length = max(recording.end_s - recording.start_s, 1e-9)
     longest = sorted(recording.stages, key=lambda s: -s.duration_s)
     named = longest[: int(width_in / _NAME_PITCH_IN) + 1]
     stages = [stage for stage in recording.stages if stage in named]
@@ -65,9 +66,14 @@ def name_stages(recording: Recording, ax: Axes) -> None:
     )
     for stage, head in zip(stages, heads, strict=True):
         ax.text(
-            head, high, label(stage.name), transform=ax.transAxes, rotation=52,
-            rotation_mode="anchor", fontsize=6.8,
-        )  # fmt: skip
+            head,
+            high,
+            label(stage.name),
+            transform=ax.transAxes,
+            rotation=52,
+            rotation_mode="anchor",
+            fontsize=6.8,
+        )
 
 
 def spread(places: np.ndarray, pitch: float, width: float) -> np.ndarray:
@@ -92,10 +98,15 @@ def mark_events(recording: Recording, axes: Sequence[Axes]) -> None:
             continue
         late = event.time_s - recording.start_s > 0.8 * span_s
         note = axes[-1].annotate(
-            label(event.kind), (event.time_s, 0.04), xycoords=axes[-1].get_xaxis_transform(),
-            xytext=(-2 if late else 2, 0), textcoords="offset points", fontsize=6.5, color=EVENT,
+            label(event.kind),
+            (event.time_s, 0.04),
+            xycoords=axes[-1].get_xaxis_transform(),
+            xytext=(-2 if late else 2, 0),
+            textcoords="offset points",
+            fontsize=6.5,
+            color=EVENT,
             ha="right" if late else "left",
-        )  # fmt: skip
+        )
         if named and note.get_window_extent().overlaps(named[-1].get_window_extent()):
             note.remove()
         else:
@@ -134,7 +145,9 @@ def _panels(
 
 
 POSE_LABELS = ("x [m]", "y [m]", "z [m]", "roll [deg]", "pitch [deg]", "yaw [deg]")
-_LEFT_IN, _BETWEEN_IN, _LABEL_IN = 0.58, 0.72, 0.44
+_LEFT_IN = 0.58
+_BETWEEN_IN = 0.72
+_LABEL_IN = 0.44
 """Room for ticks and labels, and how far left of the axes the labels stand."""
 
 
@@ -144,7 +157,8 @@ def pose_axes(
     """Figure with axes (3, 2) below a legend: positions on the left, angles on the right."""
     figure = style.new_figure(height_in)
     axes = figure.subplots(3, 2, sharex=True)
-    top_in, right_in = style.legend_on_top(figure, handles) + above_in, 0.38
+    top_in = style.legend_on_top(figure, handles) + above_in
+    right_in = 0.38
     width_in = 0.5 * (figure.get_figwidth() - _LEFT_IN - _BETWEEN_IN - right_in)
     style.margins(
         figure, _LEFT_IN, right_in, 0.4, top_in, wspace=_BETWEEN_IN / width_in, hspace=0.15
@@ -258,19 +272,33 @@ def tensions_figure(
 def _mark_peak(ax: Axes, name: str, peak: Mapping[str, Any], recording: Recording) -> Annotation:
     """A triangle and the number at a named peak; one beyond the axis is marked at its end."""
     top = ax.get_ylim()[1]
-    beyond, height = peak["max_n"] > top, min(peak["max_n"], top)
+    beyond = peak["max_n"] > top
+    height = min(peak["max_n"], top)
     ax.plot(
-        [peak["time_s"]], [height], marker="^" if beyond else "v", ms=4, color=INK, mec="white",
-        mew=0.4, clip_on=False, zorder=6,
-    )  # fmt: skip
+        [peak["time_s"]],
+        [height],
+        marker="^" if beyond else "v",
+        ms=4,
+        color=INK,
+        mec="white",
+        mew=0.4,
+        clip_on=False,
+        zorder=6,
+    )
     late = peak["time_s"] - recording.start_s > 0.6 * (recording.end_s - recording.start_s)
     higher_pt = -12 if beyond else 5 if height < 0.8 * top else 0
     return ax.annotate(
-        f"{peak['max_n']:.1f} N {name}", (peak["time_s"], height),
-        xytext=(-6 if late else 6, higher_pt), textcoords="offset points", fontsize=6.5,
-        color=INK, ha="right" if late else "left", va="center", zorder=6,
+        f"{peak['max_n']:.1f} N {name}",
+        (peak["time_s"], height),
+        xytext=(-6 if late else 6, higher_pt),
+        textcoords="offset points",
+        fontsize=6.5,
+        color=INK,
+        ha="right" if late else "left",
+        va="center",
+        zorder=6,
         bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.6},
-    )  # fmt: skip
+    )
 
 
 def rotors_figure(recording: Recording) -> Figure:
@@ -283,8 +311,10 @@ def rotors_figure(recording: Recording) -> Figure:
     texts = [f"{label(drone)}\n[rad/s]" for drone in recording.rotors]
     figure, axes = _panels(recording, texts, handles, left_in=0.75, same_scale=True)
     for ax, (drone, track) in zip(axes, recording.rotors.items(), strict=True):
-        speed, shade = track.speed_rad_s, style.colour(drone)
-        slowest, fastest = speed.min(axis=1), speed.max(axis=1)
+        speed = track.speed_rad_s
+        shade = style.colour(drone)
+        slowest = speed.min(axis=1)
+        fastest = speed.max(axis=1)
         ax.fill_between(track.time_s, slowest, fastest, color=shade, alpha=0.3, linewidth=0)
         ax.plot(track.time_s, speed.mean(axis=1), color=shade, lw=1.1)
     axes[0].set_ylim(bottom=0.0)
@@ -321,7 +351,8 @@ def free_lengths_figure(recording: Recording) -> Figure:
     figure, (ax,) = _panels(recording, ["free length [m]"], panel_in=2.2)
     for name, cable in recording.cables.items():
         if len(cable.free_length_m):
-            time_s, shade = cable.free_length_time_s, style.colour(name)
+            time_s = cable.free_length_time_s
+            shade = style.colour(name)
             ax.plot(time_s, cable.free_length_m, color=shade, lw=1.2, label=label(name))
     ax.legend(loc="upper right", ncol=4)
     return figure
@@ -341,7 +372,8 @@ def stage_errors_figure(summary: Mapping[str, Any]) -> Figure:
         Line2D([], [], color=FAINT, marker="o", ms=4.5, ls="", label="mean"),
         Line2D([], [], color=FAINT, marker="|", ms=5, mew=1.2, lw=0.9, label="greatest"),
     ]
-    top_in, gap_in = style.legend_on_top(figure, handles), 0.35
+    top_in = style.legend_on_top(figure, handles)
+    gap_in = 0.35
     panel_in = 0.5 * (figure.get_figwidth() - 0.95 - gap_in)
     narrow = panel_in < 1.6  # than the titles
     style.margins(figure, 0.75, 0.2, 0.55 if narrow else 0.42, top_in, wspace=gap_in / panel_in)
@@ -349,14 +381,19 @@ def stage_errors_figure(summary: Mapping[str, Any]) -> Figure:
         (axes[0], "translational_error", "m", 1000.0, "translational error [mm]", 0.1),
         (axes[1], "geodesic_error", "deg", 1.0, "geodesic error [deg]", 0.01),
     ):
-        mean, greatest = f"{quantity}_{unit}", f"{quantity}_max_{unit}"
+        mean = f"{quantity}_{unit}"
+        greatest = f"{quantity}_max_{unit}"
         points = {
-            body: np.array([
-                (i, scale * stages[name][mean], scale * stages[name][greatest])
-                for i, name in enumerate(names) if name in stages
-            ])
-            for body, stages in errors.items() if stages
-        }  # fmt: skip
+            body: np.array(
+                [
+                    (i, scale * stages[name][mean], scale * stages[name][greatest])
+                    for i, name in enumerate(names)
+                    if name in stages
+                ]
+            )
+            for body, stages in errors.items()
+            if stages
+        }
         for k, (body, rows) in enumerate(points.items()):
             shift = (k - 0.5 * (len(points) - 1)) * 0.78 / len(points)
             _lollipops(ax, rows[:, 0] + shift, np.maximum(rows[:, 1:], floor), style.colour(body))

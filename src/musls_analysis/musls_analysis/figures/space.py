@@ -84,9 +84,15 @@ def _draw_paths(
     for body, track in recording.bodies.items():
         moments = [int(np.argmin(np.abs(track.time_s - time_s))) for time_s in times]
         ax.plot(
-            *track.position_enu_m[moments].T[:dimensions], ls="", ms=6, zorder=4, mec="white",
-            marker="s" if body == LOAD else "o", mfc=style.colour(body), mew=0.7,
-        )  # fmt: skip
+            *track.position_enu_m[moments].T[:dimensions],
+            ls="",
+            ms=6,
+            zorder=4,
+            mec="white",
+            marker="s" if body == LOAD else "o",
+            mfc=style.colour(body),
+            mew=0.7,
+        )
 
 
 def _handles(recording: Recording, other: Subject | None) -> list[Artist]:
@@ -107,7 +113,8 @@ def top_view_figure(recording: Recording, other: Subject | None = None) -> Figur
     axes_in = style.size_in(ax)
     half = 0.5 * np.max((high - low)[:2] / axes_in) * axes_in
     center = 0.5 * (low + high)[:2]
-    low[:2], high[:2] = center - half, center + half
+    low[:2] = center - half
+    high[:2] = center + half
     _draw_obstacles(ax, recording, low, high, 2)
     ax.set(xlabel="x, east [m]", ylabel="y, north [m]")
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
@@ -126,11 +133,15 @@ def paths_3d_figure(recording: Recording, other: Subject | None = None) -> Figur
     return figure
 
 
-ELEVATION_DEG, AZIMUTH_DEG = 24.0, -56.0
+ELEVATION_DEG = 24.0
+AZIMUTH_DEG = -56.0
 """Direction of view."""
 _NEARER = 1.06
 """The perspective makes what is near so much larger."""
-_LEFT_IN, _RIGHT_IN, _BOTTOM_IN, _TOP_IN = 0.14, 0.52, 0.36, 0.06
+_LEFT_IN = 0.14
+_RIGHT_IN = 0.52
+_BOTTOM_IN = 0.36
+_TOP_IN = 0.06
 """Room for ticks and labels."""
 _TICK_IN = 0.45
 """Least distance of two ticks."""
@@ -153,7 +164,8 @@ def spatial_axes(
     depth = x * np.cos(azimuth) + y * np.sin(azimuth)
     width = _NEARER * (x * np.sin(azimuth) + y * np.cos(azimuth))  # of a box of diagonal 1
     height = _NEARER * (z * np.cos(elevation) + depth * np.sin(elevation))
-    across, up = width_in - _LEFT_IN - _RIGHT_IN, most_in - lowered_in - _BOTTOM_IN - _TOP_IN
+    across = width_in - _LEFT_IN - _RIGHT_IN
+    up = most_in - lowered_in - _BOTTOM_IN - _TOP_IN
     scale = min(across / width, up / height)  # length of the box's diagonal [in]
     height_in = lowered_in + scale * height + _BOTTOM_IN + _TOP_IN
     figure.set_figheight(height_in)
@@ -164,8 +176,9 @@ def spatial_axes(
     bottom_in = _BOTTOM_IN + 0.5 * scale * height - 0.5 * side_in
     ax: Any = figure.add_axes(
         (left_in / width_in, bottom_in / height_in, side_in / width_in, side_in / height_in),
-        projection="3d", computed_zorder=False,
-    )  # fmt: skip
+        projection="3d",
+        computed_zorder=False,
+    )
     ax.patch.set_visible(False)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
     ax.set_box_aspect(size, zoom=scale / side_in)

@@ -123,7 +123,8 @@ def new_figure(
     """
     share = matplotlib.rcParams["figure.figsize"][0] / WIDTH_IN
     share *= max(1.0, min(WIDTH_IN / width_in, 1.0 / share))
-    width_in, height_in = share * width_in, (share if keeps_shape else 1.0) * height_in
+    width_in = share * width_in
+    height_in = (share if keeps_shape else 1.0) * height_in
     figure = NotebookFigure(figsize=(width_in, height_in), dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
@@ -131,7 +132,8 @@ def new_figure(
 
 def size_in(ax: Axes) -> np.ndarray:
     """Width and height of axes [in]."""
-    place, figure = ax.get_position(), ax.figure
+    place = ax.get_position()
+    figure = ax.figure
     assert isinstance(figure, Figure)  # no figure of ours has subfigures
     return np.array([place.width, place.height]) * figure.get_size_inches()
 

@@ -67,7 +67,9 @@ FIRST_CYCLES_DROPPED = {"circle": 1, "shm": 2, "engage": 0}
 #
 # Every number comes with how well the recording's rows tell it.
 
-LENGTH_M, ANGLE_RAD, SHARE = 0.01, 0.02, 0.01
+LENGTH_M = 0.01
+ANGLE_RAD = 0.02
+SHARE = 0.01
 """Differences of places, angles and periods (as a share) that set-points of logs do not tell."""
 _TURNED_RAD = 0.02
 
@@ -146,7 +148,9 @@ def _shm(cut: CutStage) -> dict[str, FittedField]:
 
 def _engage(cut: CutStage) -> dict[str, FittedField]:
     setpoint = cut.recording.setpoints[LOAD]
-    t, p, yaw = setpoint.time_s, setpoint.position_enu_m, yaw_of(setpoint.orientation_wxyz)
+    t = setpoint.time_s
+    p = setpoint.position_enu_m
+    yaw = yaw_of(setpoint.orientation_wxyz)
     rows: dict[str, list[float]] = {}
     for cycle in cut.cycles:
         inside = (t >= cycle.start_s - 1e-6) & (t < cycle.end_s - 1e-6)
@@ -193,7 +197,8 @@ def _turn_back(t: Array, yaw: Array, cycle: Cycle) -> dict[str, float]:
     if between.sum() < 3:
         return {}
     slope, start = np.polyfit(share[between], t[between], 1)
-    begins, ends = float(start), float(start + slope)
+    begins = float(start)
+    ends = float(start + slope)
     if slope <= 0.0 or begins < cycle.start_s or (whole and ends > cycle.end_s):
         return {}
     found = {"yaw_hold_s": begins - cycle.start_s, "yaw_return_s": ends - begins}
@@ -219,7 +224,8 @@ def _within(cut: CutStage) -> PoseTrack:
 STAGES = "mission.stages="
 PLACE_M = 0.05
 """Places of drones in the formation that differ by less are taken for the same."""
-UPDATE_LAG_RAD, UPDATE_LAG_M = 0.15, 0.15
+UPDATE_LAG_RAD = 0.15
+UPDATE_LAG_M = 0.15
 """Largest lag of the drones' set-points behind the load's: 0.2 s at the paper's speeds is less."""
 LARGEST_LAG_RAD = 1.0
 """Largest turn of a formation against its set-points, half of what lies between three."""
@@ -374,7 +380,8 @@ def drones_of(bodies: Iterable[str]) -> list[str]:
 
 def _numbered(one: CutStage, offsets: Array) -> tuple[CutStage, list[str]]:
     """Drones numbered from 1 by where they fly, with a note if they were numbered otherwise."""
-    recording, n = one.recording, len(offsets)
+    recording = one.recording
+    n = len(offsets)
     names = drones_of(recording.bodies)
     if len(names) != n:
         raise ConfigError(
@@ -431,7 +438,8 @@ def _order(places: Array, offsets: Array) -> list[int]:
     same = list(range(n))
     if not 2 <= n <= MAX_ORDERED:
         return same
-    have, want = _horizontal(places), _horizontal(offsets)
+    have = _horizontal(places)
+    want = _horizontal(offsets)
 
     def off(order: Sequence[int]) -> float:
         turn = float(np.clip(_turn(have[list(order)], want), -LARGEST_LAG_RAD, LARGEST_LAG_RAD))
@@ -454,7 +462,8 @@ def _formation_key(one: CutStage, offsets: Array) -> list[str]:
     shift = np.linalg.norm((places - offsets).mean(axis=0)[:2])
     if abs(turn) <= UPDATE_LAG_RAD and shift <= UPDATE_LAG_M:
         turned = _horizontal(places) * np.exp(-1j * turn) + offsets[:, :2].mean(axis=0) @ [1.0, 1j]
-        places[:, 0], places[:, 1] = turned.real, turned.imag
+        places[:, 0] = turned.real
+        places[:, 1] = turned.imag
     if np.max(np.abs(places - offsets)) <= PLACE_M:
         return []
     return [f"formation.places_m={json.dumps(places.round(2).tolist())}"]

@@ -373,9 +373,19 @@ Texts = Sequence[tuple[float, str]]
 _TEXTS: dict[str, Topic] = {STAGE: ("mission", "stage"), EVENTS: ("", "events")}
 _TOPIC = re.compile(r"/(load|(?:drone|anchor|cable|sensor)_\d+)/(\w+)")
 _OWN_TRACKS = {
-    "pose", "twist", "setpoint", "tension", "shape", "free_length", "rotors", "battery", "wrench",
-    "setpoint_accel", "reference", "tension_peak",
-}  # fmt: skip
+    "pose",
+    "twist",
+    "setpoint",
+    "tension",
+    "shape",
+    "free_length",
+    "rotors",
+    "battery",
+    "wrench",
+    "setpoint_accel",
+    "reference",
+    "tension_peak",
+}
 """Signals that stand in a recording under names of their own."""
 
 
@@ -390,12 +400,14 @@ def keys_of_topics(topics: Mapping[str, str]) -> dict[str, Topic]:
     keys = {}
     for topic, msgtype in topics.items():
         if topic in _TEXTS:
-            key, wanted = _TEXTS[topic], STRING
+            key = _TEXTS[topic]
+            wanted = STRING
         else:
             match = _TOPIC.fullmatch(topic)
             if match is None or match[2] not in SIGNALS:
                 continue
-            key, wanted = (match[1], match[2]), SIGNALS[match[2]].type
+            key = (match[1], match[2])
+            wanted = SIGNALS[match[2]].type
         if msgtype != wanted:
             raise ConfigError(f"{topic} has type {msgtype}, must be {wanted}")
         keys[topic] = key
@@ -418,7 +430,8 @@ def recording_of_bag(bag: RawBag) -> Recording:
 
 
 def _decoded(key: Topic, logs: Mapping[Topic, Log], samples: Samples) -> SignalTrack:
-    signal, messages = SIGNALS[key[1]], logs[key].data
+    signal = SIGNALS[key[1]]
+    messages = logs[key].data
     columns = [column for column in signal.columns if column.field]
     stamped = has_header(signal.type)
     header = ["header.stamp.sec", "header.stamp.nanosec", "header.frame_id"] if stamped else []
@@ -587,11 +600,15 @@ def _cable(name: str, samples: Samples) -> CableTrack:
 
 def _twist(twist: SignalTrack, pose: PoseTrack) -> TwistTrack:
     """See the angular velocity in the body's frame; where no pose is known, drop it."""
-    time_s, velocity, omega = twist.time_s, twist.velocity_enu_m_s, twist.omega_enu_rad_s
+    time_s = twist.time_s
+    velocity = twist.velocity_enu_m_s
+    omega = twist.omega_enu_rad_s
     orientation = pose.orientation_wxyz
     if not np.array_equal(time_s, pose.time_s):
         known = (time_s >= pose.time_s[0]) & (time_s <= pose.time_s[-1])
-        time_s, velocity, omega = time_s[known], velocity[known], omega[known]
+        time_s = time_s[known]
+        velocity = velocity[known]
+        omega = omega[known]
         strictly = np.concatenate([np.diff(pose.time_s) > 0.0, [True]])
         orientation = resample(pose.part(strictly), time_s, np.inf).orientation_wxyz
     inverse = orientation * np.array([1.0, -1.0, -1.0, -1.0])

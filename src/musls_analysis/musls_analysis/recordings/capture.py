@@ -262,7 +262,8 @@ def recording_of(capture: Capture, options: ReadOptions) -> Recording:
             turned = {b: _from_ned(poses) for b, poses in turned.items()}
         return turned
 
-    poses, targets = poses_of(measured), poses_of(held)
+    poses = poses_of(measured)
+    targets = poses_of(held)
     if capture.by_row and list(targets) == [LOAD]:
         targets |= _drone_setpoints(targets[LOAD], [b for b in poses if b != LOAD], options)
     if options.axes is None and "axes" not in capture.stated:
@@ -357,7 +358,9 @@ def whole(bodies: Mapping[str, PoseTrack]) -> RecordedStage:
     return RecordedStage("flight", float(first), float(last))
 
 
-STEEPEST_RAD, FIRST_RAD, LARGEST_RAD = 1.6, 6.4, 1e5
+STEEPEST_RAD = 1.6
+FIRST_RAD = 6.4
+LARGEST_RAD = 1e5
 """Largest recorded pitch, which ends at a quarter turn; angle with which a recording begins; and
 any angle that is no damaged number."""
 
@@ -520,10 +523,12 @@ def _note_unlikely(bodies: Mapping[str, PoseTrack], axes: str, notes: list[str])
             )
 
 
-MOST_M_S2, LEAST_JUMP_M = 500.0, 0.05
+MOST_M_S2 = 500.0
+LEAST_JUMP_M = 0.05
 """Impossible acceleration between samples, and the least jump that is reported for it."""
 
-MOST_RAD_S, LEAST_JUMP_RAD = 50.0, 0.5
+MOST_RAD_S = 50.0
+LEAST_JUMP_RAD = 0.5
 """Impossible rotation between samples, and the least one that is reported."""
 
 
@@ -544,7 +549,8 @@ def _note_jumps(body: str, track: PoseTrack, notes: list[str]) -> None:
     turns = np.linalg.norm(rotation_vector(relative(q[1:], q[:-1])), axis=1)
     far = np.flatnonzero((turns > MOST_RAD_S * step_s) & (turns > LEAST_JUMP_RAD))
     if len(far):
-        most_deg, at_s = np.degrees(turns[far].max()), track.time_s[far[0] + 1]
+        most_deg = np.degrees(turns[far].max())
+        at_s = track.time_s[far[0] + 1]
         notes.append(f"{body} turns at once by up to {most_deg:.0f} deg, first at {at_s:.6g} s")
 
 
@@ -574,7 +580,8 @@ def cleaned(track: PoseTrack, name: str, notes: list[str], drop_stale: bool = Fa
     values = np.column_stack([track.time_s, track.position_enu_m, track.orientation_wxyz])
     norm = np.linalg.norm(values[:, 4:], axis=1)
     if not (norm > 1e-6).any():  # a place alone: its attitude is unknown, or zeros stand for it
-        values[:, 4:], norm = np.nan, np.ones(n)
+        values[:, 4:] = np.nan
+        norm = np.ones(n)
         good = np.isfinite(values[:, :4]).all(axis=1)
     else:
         good = np.isfinite(values).all(axis=1) & (norm > 1e-6)
@@ -615,7 +622,8 @@ def _far_in_time(time_s: np.ndarray) -> np.ndarray:
     if len(time_s) > 2:
         step_s = np.diff(time_s)
         usual_s = float(np.median(np.abs(step_s)))
-        there, back = step_s[:-1], step_s[1:]
+        there = step_s[:-1]
+        back = step_s[1:]
         jumps = np.minimum(np.abs(there), np.abs(back)) > FAR_STEPS * usual_s
         far[1:-1] = jumps & (np.sign(there) != np.sign(back)) & (usual_s > 0.0)
     return far
@@ -670,7 +678,9 @@ def numbers_of(
     Empty and infinite cells become NaN. Rows of another length than `columns`, without any number
     or with other text are dropped and counted.
     """
-    table, index, other_length = [], [], 0
+    table = []
+    index = []
+    other_length = 0
     for k, cells in enumerate(rows):
         if len(cells) != columns:
             other_length += 1

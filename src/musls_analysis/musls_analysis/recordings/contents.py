@@ -214,9 +214,12 @@ def _messages(recording: Recording) -> Iterator[tuple[int, str, Any]]:
             ):
                 time_ns = nanoseconds(max(time_s, start_s))
                 message = stamped(
-                    "geometry_msgs/msg/PoseStamped", time_ns, WORLD,
-                    pose__position=position, pose__orientation=turn,
-                )  # fmt: skip
+                    "geometry_msgs/msg/PoseStamped",
+                    time_ns,
+                    WORLD,
+                    pose__position=position,
+                    pose__orientation=turn,
+                )
                 yield time_ns, f"/{body}/{name}", message
     for stage in recording.stages:
         yield nanoseconds(max(stage.start_s, start_s)), STAGE, string(stage.name)

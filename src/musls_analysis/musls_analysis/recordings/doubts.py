@@ -24,25 +24,32 @@ from musls_description.numerics.rotations import relative, rotate, rotation_vect
 SWING_S = 3.0
 """Period of a load that swings on cables of two metres."""
 
-LONGEST_PERIOD_S, SHORTEST_PERIOD_S = SWING_S / 2.0, 1e-5
+LONGEST_PERIOD_S = SWING_S / 2.0
+SHORTEST_PERIOD_S = 1e-5
 """Sample periods that are believed: longer ones show no swing, shorter ones no program logs."""
 
-SLOW_PERIOD_S, LEAST_WAY_M = 0.2, 0.05
+SLOW_PERIOD_S = 0.2
+LEAST_WAY_M = 0.05
 """Samples that are farther apart than this, of bodies that move by less within a swing, are hardly
 of a flight: it was sampled faster, in another unit of time."""
 
 FASTEST_M_S = 100.0
 FASTEST_RAD_S = 10.0
-FARTHEST_M, NEAR_M, NEAREST_M = 200.0, 0.25, 0.1
+FARTHEST_M = 200.0
+NEAR_M = 0.25
+NEAREST_M = 0.1
 """Distances of two bodies of one system; above the second there is a doubt."""
 
 WINDOW_S = 0.2
 """Time over which accelerations are taken, so that noise of positions does not count."""
 
-HARD_M_S2, HARD_SHARE = 10.0, 4.0
+HARD_M_S2 = 10.0
+HARD_SHARE = 4.0
 """Acceleration that cables and falls give without a lean, and what it is of a lean's, at most."""
 
-STEEP_M_S2, STEEP_SHARE, CALM_M_S2 = 1.0, 2.5, 0.2
+STEEP_M_S2 = 1.0
+STEEP_SHARE = 2.5
+CALM_M_S2 = 0.2
 """A lean, as an acceleration, that is looked at; and what it is of the acceleration, at most, which
 is at least the last. Drones of recorded flights have 0.2 to 1.1."""
 
@@ -242,7 +249,9 @@ def _motion(track: PoseTrack, load: PoseTrack | None) -> Motion:
     known = np.isfinite(q).all(axis=1)
     if known.sum() < 2:
         return its
-    time_s, position_m, q = time_s[known], position_m[known], q[known]
+    time_s = time_s[known]
+    position_m = position_m[known]
+    q = q[known]
     turns = np.linalg.norm(rotation_vector(relative(q[1:], q[:-1])), axis=1) / np.diff(time_s)
     lean = STANDARD_GRAVITY_M_S2 * rotate(q, np.array([0.0, 0.0, 1.0]))[:, :2]
     pull = np.zeros_like(lean)
@@ -292,7 +301,9 @@ def _acceleration_m_s2(time_s: Array, position_m: Array) -> float:
     step = max(1, round(WINDOW_S / period_s)) if period_s > 0.0 else 1
     if len(time_s) < 2 * step + 2:
         return float("nan")
-    early, middle, late = slice(None, -2 * step), slice(step, -step), slice(2 * step, None)
+    early = slice(None, -2 * step)
+    middle = slice(step, -step)
+    late = slice(2 * step, None)
     place = position_m[:, :2]
     before = (place[middle] - place[early]) / (time_s[middle] - time_s[early])[:, None]
     after = (place[late] - place[middle]) / (time_s[late] - time_s[middle])[:, None]

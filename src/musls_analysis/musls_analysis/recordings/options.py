@@ -32,10 +32,20 @@ Unit = Literal["m", "cm", "mm", "in", "ft", "rad", "deg", "s", "ms", "us", "ns"]
 
 
 _NAMES = {
-    "meter": "m", "metre": "m", "centimeter": "cm", "centimetre": "cm", "millimeter": "mm",
-    "millimetre": "mm", "inch": "in", "inches": "in", "foot": "ft", "feet": "ft", "radian": "rad",
-    "degree": "deg", "second": "s",
-}  # fmt: skip
+    "meter": "m",
+    "metre": "m",
+    "centimeter": "cm",
+    "centimetre": "cm",
+    "millimeter": "mm",
+    "millimetre": "mm",
+    "inch": "in",
+    "inches": "in",
+    "foot": "ft",
+    "feet": "ft",
+    "radian": "rad",
+    "degree": "deg",
+    "second": "s",
+}
 
 
 def unit_named(text: str, quantity: str) -> str:

@@ -65,7 +65,8 @@ __all__ = ["READERS", "ReadOptions", "Reader", "folder_of_run", "read_recording"
 
 # ---------- Bags: ours and Gazebo's (poses on topics of their own), or TF, or topics of poses
 
-_MOVING, _STATIC = (TF_TYPE, "/tf"), (TF_TYPE, "/tf_static")
+_MOVING = (TF_TYPE, "/tf")
+_STATIC = (TF_TYPE, "/tf_static")
 _TF_TYPES = (TF_TYPE, "tf2_msgs/TFMessage", "tf/msg/tfMessage")
 
 
@@ -235,7 +236,8 @@ def _reader_of(path: Path, options: ReadOptions) -> Reader:
 
 def _captures_in(folder: Path, options: ReadOptions) -> Capture:
     """Captures of the files in a folder, where each holds one body."""
-    captures, notes = [], []
+    captures = []
+    notes = []
     for file in sorted(f for f in folder.iterdir() if f.is_file() and not is_topic_beside(f)):
         try:
             reader = _reader_of(file, options)

@@ -102,7 +102,8 @@ class PoseTrack(ShownResult):
 
     def part(self, which: np.ndarray | slice) -> PoseTrack:
         """Some samples."""
-        position, orientation = self.position_enu_m[which], self.orientation_wxyz[which]
+        position = self.position_enu_m[which]
+        orientation = self.orientation_wxyz[which]
         return PoseTrack(self.time_s[which], position, orientation)
 
     def changes(self) -> PoseTrack:
@@ -443,10 +444,18 @@ class Recording:
         parts: dict[str, Any] = {
             name: _between(held if name == "setpoints" else getattr(self, name), start_s, end_s)
             for name in (
-                "bodies", "setpoints", "cables", "rotors", "twists", "batteries", "wrenches",
-                "setpoint_accelerations", "signals", "references",
+                "bodies",
+                "setpoints",
+                "cables",
+                "rotors",
+                "twists",
+                "batteries",
+                "wrenches",
+                "setpoint_accelerations",
+                "signals",
+                "references",
             )
-        }  # fmt: skip
+        }
         stages = [
             replace(stage, start_s=max(stage.start_s, start_s), end_s=min(stage.end_s, end_s))
             for stage in self.stages
@@ -503,9 +512,12 @@ class Recording:
     def __repr__(self) -> str:
         """One line."""
         counts = {
-            "drone": len(self.drones), "cable": len(self.cables), "stage": len(self.stages),
-            "event": len(self.events), "warning": len(self.warnings),
-        }  # fmt: skip
+            "drone": len(self.drones),
+            "cable": len(self.cables),
+            "stage": len(self.stages),
+            "event": len(self.events),
+            "warning": len(self.warnings),
+        }
         facts = [f"{n} {name}{'s' * (n > 1)}" for name, n in counts.items() if n]
         span = f"{self.end_s - self.start_s:.2f} s"
         return f"<{f'Recording {self.source}'.strip()}: {', '.join([span, *facts])}>"
@@ -520,7 +532,8 @@ def _between(thing: Any, start_s: float, end_s: float) -> Any:
             for name, part in parts.items()
             if isinstance(part, Mapping) or len(part.time_s)
         }
-    kept, rows = {}, np.zeros(0, bool)
+    kept = {}
+    rows = np.zeros(0, bool)
     for name, values in vars(thing).items():
         if name.endswith("time_s"):  # the values that follow were recorded then
             rows = (values >= start_s) & (values <= end_s)

@@ -50,7 +50,8 @@ SMOOTHED = DroneErrors(0.014, 0.014, 0.35, 0.03)
 """Errors of smoothed recorded poses, of the accelerations that follow, and of thrust: they last a
 tenth of a second, 2 mm and 0.05 m/s2 of them."""
 
-DISTURBANCE_M_S2, DISTURBANCE_RAD_S2 = 0.1, 0.5
+DISTURBANCE_M_S2 = 0.1
+DISTURBANCE_RAD_S2 = 0.5
 """Accelerations of a recorded load that no model explains: wind, drag, what hangs on it."""
 
 
@@ -143,7 +144,9 @@ def drone_motion(motion: ReplayMotion, time_s: Array) -> Array:
     step_s = time_s[1] - time_s[0]
     found = np.zeros((*position.shape[:2], 16))
     velocity = np.gradient(position, step_s, axis=0)
-    found[..., 0:3], found[..., 3:6], found[..., 6:10] = position, velocity, attitude
+    found[..., 0:3] = position
+    found[..., 3:6] = velocity
+    found[..., 6:10] = attitude
     found[..., 13:16] = np.gradient(velocity, step_s, axis=0)
     for k in range(position.shape[1]):
         turns = Rotation.from_quat(attitude[:, k], scalar_first=True)
@@ -174,7 +177,8 @@ class _Carried:
 
     def write(self, sensors: DroneSensors, estimate: Estimate) -> None:
         """Write the forces into the sensors, for the load as it is estimated so far."""
-        drones, cables = sensors.drones, self._cables
+        drones = sensors.drones
+        cables = self._cables
         tension = taut_tensions(estimate.records[0], drones.records, cables, self._load[0])
         pull = tension[:, None] * directions(estimate.records[:1], drones.records, cables)[0]
         mass = (cables["drone_mass"] + 0.5 * cables["mass"])[:, None]

@@ -92,13 +92,16 @@ def smooth_path(track: PoseTrack, name: str, *, exact: bool = False) -> SmoothPa
     times, first = np.unique(track.time_s, return_index=True)
     values = np.hstack([track.position_enu_m, _continuous(track.orientation_wxyz)])[first]
     good = np.isfinite(values).all(axis=1)
-    times, values = times[good], values[good]
+    times = times[good]
+    values = values[good]
     keep = np.ones(len(values), bool) if exact else ~_jumps(values)
     if keep.sum() < MIN_SAMPLES:
         raise ConfigError(f"{name}: {keep.sum()} usable samples, at least {MIN_SAMPLES} are needed")
-    times_kept, kept = times[keep], values[keep]
+    times_kept = times[keep]
+    kept = values[keep]
     grid = np.arange(times_kept[0], times_kept[-1], GRID_S)
-    fitted, at_samples = np.empty((len(grid), 7)), np.empty_like(kept)
+    fitted = np.empty((len(grid), 7))
+    at_samples = np.empty_like(kept)
     for column in range(7):
         fit = PchipInterpolator if exact else make_smoothing_spline
         spline = fit(times_kept, kept[:, column])
@@ -202,7 +205,8 @@ class RecordedPaths:
                     f"{recording.source}: replay needs the attitudes of the drones; that of "
                     f"{drone} is unknown"
                 )
-        self.source, self.drones = recording.source, recording.drones
+        self.source = recording.source
+        self.drones = recording.drones
         self.paths: dict[str, SmoothPath] = {
             # The load is compared with, and it may turn fast: its path meets every sample.
             name: smooth_path(track, f"{recording.source}: {name}", exact=name == LOAD)

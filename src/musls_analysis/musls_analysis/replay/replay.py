@@ -73,7 +73,8 @@ def plant_at_start(
     kind, _ = _kind_and_links(model)
     position, orientation = motion.drones_at(0.0)
     load, load_orientation = motion.load_at(0.0)
-    yaw, yaws = float(yaw_of(load_orientation)), yaw_of(orientation)
+    yaw = float(yaw_of(load_orientation))
+    yaws = yaw_of(orientation)
     if not motion.load_has_attitude:
         yaw = _yaw_below(system, position - load)
     options: Any = {"physics_step_s": spec.physics_step_s, "gravity_m_s2": spec.gravity_m_s2}
@@ -105,7 +106,8 @@ def plant_at_start(
 def _yaw_below(system: SlungLoadSystem, drones_m: Array) -> float:
     """Yaw [rad] of a load whose attachments point to drones at places from it on, (n, 3)."""
     arms = np.array(system.load.cable_attachments_m)
-    inwards, outwards = arms[:, 0] - 1j * arms[:, 1], drones_m[:, 0] + 1j * drones_m[:, 1]
+    inwards = arms[:, 0] - 1j * arms[:, 1]
+    outwards = drones_m[:, 0] + 1j * drones_m[:, 1]
     return float(np.angle(np.sum(inwards * outwards)))
 
 
@@ -221,7 +223,8 @@ class Replay:
     def __init__(self, recording: Recording, spec: ReplaySpec) -> None:
         """Smooth the recorded motion, of the load and all drones."""
         self.spec = spec
-        self.recorded, self.rotors = RecordedPaths(recording), recording.rotors
+        self.recorded = RecordedPaths(recording)
+        self.rotors = recording.rotors
         ReplayMotion(self.recorded, spec)  # raises now, not in the first run
 
     def check(self, system: SlungLoadSystem) -> None:
@@ -246,10 +249,12 @@ class Replay:
         system = with_links(system, cable_model)
         motion = ReplayMotion(self.recorded, spec)
         plant, attitudes = plant_at_start(cable_model, system, motion, spec)
-        path, guide = motion.eased_in(attitudes), _guide(plant, motion, spec.lead_in_s)
+        path = motion.eased_in(attitudes)
+        guide = _guide(plant, motion, spec.lead_in_s)
         track = _Track(spec, plant, motion.load_has_attitude)
         inputs = PlantInputs.zeros(system)
-        guided, free = PrescribedMotion(path, guide), PrescribedMotion(path)
+        guided = PrescribedMotion(path, guide)
+        free = PrescribedMotion(path)
         loop = Loop(plant)
 
         def prescribe(tick: int) -> None:
@@ -305,10 +310,13 @@ class _Track:
     """Collects a replay's results."""
 
     def __init__(self, spec: ReplaySpec, plant: Plant, measured: bool) -> None:
-        self._spec, self._plant, self._measured = spec, plant, measured
+        self._spec = spec
+        self._plant = plant
+        self._measured = measured
         self._hooks = np.array([drone.cable_attachment_m for drone in plant.system.drones])
         self._rows: list[tuple] = []
-        self._miss, self._largest_n = np.zeros(2), np.zeros(plant.system.n_cables)
+        self._miss = np.zeros(2)
+        self._largest_n = np.zeros(plant.system.n_cables)
 
     def meet(self, drones: Pose) -> None:
         """Note how well the drones are where they are to be, and the largest tensions."""
@@ -320,26 +328,36 @@ class _Track:
 
     def note(self, clock_s: float, load: tuple[Array, Array]) -> None:
         """Keep the present state together with the recorded load."""
-        state, force = self._plant.state, self._plant.reaction.end_force_n.copy()
+        state = self._plant.state
+        force = self._plant.reaction.end_force_n.copy()
         turns = Rotation.from_quat(state.orientation_wxyz[1:], scalar_first=True)
         arms = np.cross(state.omega_body_rad_s[1:], self._hooks)
         power = np.sum(force * (state.velocity_enu_m_s[1:] + turns.apply(arms)), axis=1)
-        self._rows.append((
-            clock_s, state.position_enu_m[0].copy(), state.orientation_wxyz[0].copy(), *load,
-            force, power, state.tension_n.copy(),
-        ))  # fmt: skip
+        self._rows.append(
+            (
+                clock_s,
+                state.position_enu_m[0].copy(),
+                state.orientation_wxyz[0].copy(),
+                *load,
+                force,
+                power,
+                state.tension_n.copy(),
+            )
+        )
 
     def result(self) -> ReplayResult:
         columns = [np.array(column) for column in zip(*self._rows, strict=True)]
         time, position, quaternion, true_position, true_quaternion, force, power, tension = columns
         return ReplayResult(
             as_recorded(self._spec, time, position, quaternion),
-            as_recorded(
-                self._spec, time, true_position, true_quaternion, known=self._measured
-            ),
-            force, power, tension, self._largest_n, self._plant.reaction.audit,
+            as_recorded(self._spec, time, true_position, true_quaternion, known=self._measured),
+            force,
+            power,
+            tension,
+            self._largest_n,
+            self._plant.reaction.audit,
             *map(float, self._miss),
-        )  # fmt: skip
+        )
 
 
 def as_recorded(
@@ -388,7 +406,8 @@ def write_replay(replay: Replay, result: ReplayResult, folder: Path) -> dict[str
     numbers = summary(replay, result)
     (folder / "summary.json").write_text(json.dumps(numbers, indent=2) + "\n", encoding="utf-8")
     write_load(result, folder / "load.csv")
-    names, columns = ["t_s"], [result.load.time_s[:, None]]
+    names = ["t_s"]
+    columns = [result.load.time_s[:, None]]
     for i, drone in enumerate(replay.recorded.drones):
         names += [f"{drone}_force_{axis}_n" for axis in "xyz"]
         names += [f"{drone}_power_w", f"{drone}_load_end_tension_n", f"{drone}_drone_end_tension_n"]

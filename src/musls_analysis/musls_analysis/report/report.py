@@ -118,10 +118,8 @@ def _verdict(recording: Recording, summary: Mapping[str, Any]) -> list[str]:
     load = summary["errors"].get("load", {}).get(main)
     lines = []
     if load and not summary["warnings"]:
-        mean_mm, most_mm = (
-            1e3 * load["translational_error_m"],
-            1e3 * load["translational_error_max_m"],
-        )
+        mean_mm = 1e3 * load["translational_error_m"]
+        most_mm = 1e3 * load["translational_error_max_m"]
         lines.append(
             f"Valid flight: in {label(main)} the load is {mean_mm:.0f} mm from its reference on "
             f"average, {most_mm:.0f} mm at most."

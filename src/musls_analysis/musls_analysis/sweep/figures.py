@@ -75,9 +75,11 @@ def metric_text(column: str) -> Text:
     places = [style.label(p) for p in where if p not in ("errors", "cables", "stages", "*")]
     suffix = next((s for s in _UNITS if what.endswith(s)), "")
     unit = _UNITS.get(suffix, "")
-    what, scale = what.removesuffix(suffix), 1.0
+    what = what.removesuffix(suffix)
+    scale = 1.0
     if what.startswith(_MILLIMETRES):
-        unit, scale = "mm", 1000.0
+        unit = "mm"
+        scale = 1000.0
     name = what.replace("_error_max", " error, greatest").replace("_", " ")
     series = ", ".join(places) if places else name
     return Text(f"{name} [{unit}]" if unit else name, series, scale)
@@ -151,9 +153,12 @@ def _legend(drawn: Figure, handles: Sequence[Artist], title: str | None = None) 
         longest = max(len(str(handle.get_label())) for handle in handles)
         columns = max(1, int(drawn.get_figwidth() / (0.5 + 0.055 * longest)))
         drawn.legend(
-            handles=handles, loc="outside upper center", ncol=min(columns, len(handles)),
-            title=title, title_fontsize=7.5,
-        )  # fmt: skip
+            handles=handles,
+            loc="outside upper center",
+            ncol=min(columns, len(handles)),
+            title=title,
+            title_fontsize=7.5,
+        )
 
 
 # ---------- Metrics over a parameter
@@ -170,7 +175,8 @@ class _Axis:
     """Places of a parameter's values along the horizontal axis."""
 
     def __init__(self, sweep: plan.SweepSpec, key: str, rows: Rows) -> None:
-        self.key, self.label = key, sweep.label(key)
+        self.key = key
+        self.label = sweep.label(key)
         self.values = distinct([row[key] for row in rows])
         self.numeric = all(map(_number, self.values))
         ends = (self.values[0], self.values[-1]) if self.numeric else (0, 0)
@@ -260,9 +266,14 @@ def _finish(ax: Axes, axis: _Axis, rows: Rows, log: bool) -> None:
         above = ax.get_xaxis_transform()
         ax.plot(place, 0.91, transform=above, zorder=5, **_FAILED)
         ax.annotate(
-            f"{failed.count(place)}/{everywhere.count(place)}", (place, 0.94), xycoords=above,
-            ha="center", va="bottom", fontsize=6.0, color=_FAILED["color"],
-        )  # fmt: skip
+            f"{failed.count(place)}/{everywhere.count(place)}",
+            (place, 0.94),
+            xycoords=above,
+            ha="center",
+            va="bottom",
+            fontsize=6.0,
+            color=_FAILED["color"],
+        )
 
 
 # ---------- Signals of many runs over the time since a stage began (as Fig. 6 of the paper)
@@ -293,7 +304,8 @@ def overlay_figure(
     axes = drawn.subplots(
         len(figure.signals), len(groups), sharex=True, sharey="row", squeeze=False
     )
-    found, shades = False, _COLOURS(np.linspace(0.0, _LIGHTEST, len(values)))
+    found = False
+    shades = _COLOURS(np.linspace(0.0, _LIGHTEST, len(values)))
     for column, group in enumerate(groups):
         for value, shade in zip(values, shades, strict=True):
             chosen = [r for r in rows if belongs(r, {**group, key: value, "status": FINISHED})]
@@ -341,7 +353,8 @@ def _cut(
         return None
     if name.endswith(("roll_deg", "pitch_deg", "yaw_deg")):  # the turn at which the stage begins
         turns = 360.0 * np.round(values[inside][0] / 360.0)
-        values, setpoint = values - turns, setpoint - turns
+        values = values - turns
+        setpoint = setpoint - turns
     return time[inside] - window[0], values[inside], setpoint[inside]
 
 
@@ -414,7 +427,8 @@ def parallel_figure(sweep: plan.SweepSpec, figure: plan.RunsFigure, rows: Rows) 
     whole = [row for row in rows if all(_number(row.get(m)) for m in metrics)]
     drawn, (ax,) = _panels(1, 3.2)
     drawn.set_figwidth(style.WIDTH_IN)
-    heights, labels = [], []
+    heights = []
+    labels = []
     for k, name in enumerate([*sweep.parameters, *metrics]):
         text = metric_text(name) if name in metrics else Text(sweep.label(name), "")
         column = [text.scale * row[name] if name in metrics else row[name] for row in whole]
@@ -455,9 +469,14 @@ def distribution_figure(sweep: plan.SweepSpec, figure: plan.RunsFigure, rows: Ro
             ax.axvline(value, color=style.INK, **look)
             if percent in (5, 50, 95):
                 ax.text(
-                    value, 1.01, f"{percent} %\n{value:.4g}", transform=ax.get_xaxis_transform(),
-                    ha="center", va="bottom", fontsize=6.2,
-                )  # fmt: skip
+                    value,
+                    1.01,
+                    f"{percent} %\n{value:.4g}",
+                    transform=ax.get_xaxis_transform(),
+                    ha="center",
+                    va="bottom",
+                    fontsize=6.2,
+                )
         ax.set_title(f"{text.title}, {len(values)} runs", pad=20)
         ax.set(xlabel=text.axis, ylabel="runs")
     return drawn
@@ -492,7 +511,8 @@ def fan_figure(figure: plan.FanFigure, rows: Rows, store: Store) -> Figure | Non
     drawn = style.new_figure(5.4)
     drawn.set_layout_engine("constrained")
     axes = drawn.subplot_mosaic("ax;ay;az", width_ratios=(1.0, 1.25))
-    ax, colour = axes.pop("a"), style.colour(figure.body)
+    ax = axes.pop("a")
+    colour = style.colour(figure.body)
     alpha = min(0.7, max(0.04, 12.0 / len(paths)))
     for path in paths:
         ax.plot(path[:, 0], path[:, 1], color=colour, lw=0.6, alpha=alpha)

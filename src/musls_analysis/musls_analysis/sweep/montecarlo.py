@@ -41,9 +41,18 @@ FEWEST = 2
 """Worlds of which something can be said."""
 
 _OF_THE_COMPUTER = {
-    "repetition", "seed", "run_wall_s", "run_cpu_s", "real_time_factor", "wall_time_s",
-    "loop_step_us", "plant_step_us", "bare_dart_step_us", "step_size_s", "steps",
-}  # fmt: skip
+    "repetition",
+    "seed",
+    "run_wall_s",
+    "run_cpu_s",
+    "real_time_factor",
+    "wall_time_s",
+    "loop_step_us",
+    "plant_step_us",
+    "bare_dart_step_us",
+    "step_size_s",
+    "steps",
+}
 """Columns of a sweep's table that say nothing of the flights."""
 
 
@@ -69,8 +78,15 @@ class Variation:
 
 
 OF_A_SWEEP = (
-    "name", "description", "scenario", "sampling", "repetitions", "figures", "series", "workers",
-)  # fmt: skip
+    "name",
+    "description",
+    "scenario",
+    "sampling",
+    "repetitions",
+    "figures",
+    "series",
+    "workers",
+)
 """Keys of a sweep's file that say nothing of what varies."""
 
 
@@ -118,7 +134,8 @@ def statistics(rows: Sequence[Mapping[str, Any]], sweep: SweepSpec) -> list[dict
         values = np.array([row[column] for row in flown if row.get(column) is not None], float)
         if len(values) < FEWEST:
             continue
-        mean, error = values.mean(), values.std(ddof=1) / np.sqrt(len(values))
+        mean = values.mean()
+        error = values.std(ddof=1) / np.sqrt(len(values))
         away = stats.t.ppf(0.5 + 0.5 * CONFIDENCE, len(values) - 1) * error
         row = {"figure": column, "worlds": len(values)}
         row |= _with_interval("mean", mean, mean - away, mean + away)
@@ -203,7 +220,8 @@ class MonteCarlo(ShownResult):
         asked = {"max_tension_n", *(metric.column for metric in self.plan.sweep.metrics)}
         rows = []
         for row in self.statistics:
-            name, text = row["figure"], metric_text(row["figure"])
+            name = row["figure"]
+            text = metric_text(row["figure"])
             if name.startswith(("share.", "errors.load.")) or name in asked:
                 unit = text.axis.removeprefix(text.axis.partition(" [")[0])
                 label = name.replace(".", " ") if name.startswith("share.") else text.title + unit

@@ -426,7 +426,8 @@ def _words(key: str) -> tuple[str, str]:
     *above, last = key.split(".")
     index = ""
     if last.isdigit() and above:
-        index, last = f" {last}", above[-1]
+        index = f" {last}"
+        last = above[-1]
     elif above and above[-1].isdigit():
         index = f" {above[-1]}"
     words, unit = split_unit(last) if last.islower() else (last, "")
@@ -477,19 +478,34 @@ def signal_names(bodies: Iterable[str]) -> list[str]:
 
 
 FLIGHT_COLUMNS = (
-    "real_time_factor", "step_size_s", "steps", "refined_periods", "sim_time_s", "wall_time_s",
-    "loop_step_us", "plant_step_us", "bare_dart_step_us", "thrust_margin", "sag_m", "landed",
+    "real_time_factor",
+    "step_size_s",
+    "steps",
+    "refined_periods",
+    "sim_time_s",
+    "wall_time_s",
+    "loop_step_us",
+    "plant_step_us",
+    "bare_dart_step_us",
+    "thrust_margin",
+    "sag_m",
+    "landed",
     "least_thrust_margin",
-)  # fmt: skip
+)
 """Numbers at the top of summary.json that go into the table."""
 
 ERROR_KINDS = tuple(field.name for field in fields(StageError) if field.name[-2:] in ("_m", "eg"))
 CABLE_KINDS = ("max_tension_n", "mean_tension_n", "slack_fraction")
 PEAK_KINDS = ("max_n", "time_s")
 CHARGES = (
-    "charge_start", "charge_end", "energy_wh", "mean_power_w", "max_power_w", "max_current_a",
+    "charge_start",
+    "charge_end",
+    "energy_wh",
+    "mean_power_w",
+    "max_power_w",
+    "max_current_a",
     "min_voltage_v",
-)  # fmt: skip
+)
 APART_KINDS = ("tips_m", "centres_m", "time_s", "planned_tips_m")
 """Names of numbers in summary.json: of a body in a stage, of a cable in a stage, of a largest
 tension, of the closest approach of two drones."""
@@ -504,7 +520,8 @@ Point = dict[str, Any]
 
 def points(sweep: SweepSpec) -> list[Point]:
     """Values of all parameters, a mapping per point; random draws depend on the seed alone."""
-    keys, parameters = list(sweep.parameters), list(sweep.parameters.values())
+    keys = list(sweep.parameters)
+    parameters = list(sweep.parameters.values())
     sampling = sweep.sampling
     rows: Iterable[tuple[Any, ...]]
     if isinstance(sampling, Grid):
@@ -551,7 +568,8 @@ def _drawn(parameter: Parameter, unit: NDArray[np.float64]) -> list[Any]:
     if parameter.mean is not None and parameter.std is not None:
         from scipy.special import ndtr, ndtri
 
-        mean, std = parameter.mean, parameter.std
+        mean = parameter.mean
+        std = parameter.std
         cuts = [(limit - mean) / std for limit in parameter.range]
         low, high = (ndtr(cut) for cut in cuts)
         if high - low < RARE:  # probabilities lose their digits so far from the mean
@@ -678,7 +696,8 @@ class Names:
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Names:
         """Names of the run with these settings, a resolved scenario."""
-        system, mission = settings["system"], settings["mission"]
+        system = settings["system"]
+        mission = settings["mission"]
         counts = {part: len(system.get(f"{part}s") or ()) for part in ("drone", "cable", "anchor")}
         bodies = {f"{part}_{i + 1}" for part, count in counts.items() for i in range(count)}
         own = (mission.get("drones") or {}).values()
@@ -708,17 +727,24 @@ def wrong_path(path: str, names: Names) -> str:
 
     `*` stands for all keys of a level.
     """
-    stage, numbers = STAGE_NAME, dict.fromkeys
+    stage = STAGE_NAME
+    numbers = dict.fromkeys
     tree: dict[str, Any] = {
-        **numbers(FLIGHT_COLUMNS), "slack_threshold_n": None,
+        **numbers(FLIGHT_COLUMNS),
+        "slack_threshold_n": None,
         "errors": numbers(names.moving, {stage: numbers(ERROR_KINDS)}),
-        "cables": numbers(names.cables, {
-            "max_tension_n": None, "slack_fraction": None, "stages": {stage: numbers(CABLE_KINDS)},
-        }),
+        "cables": numbers(
+            names.cables,
+            {
+                "max_tension_n": None,
+                "slack_fraction": None,
+                "stages": {stage: numbers(CABLE_KINDS)},
+            },
+        ),
         "tension": numbers(PEAK_PLACES, numbers(PEAK_KINDS)),
         "separation": numbers(APART_KINDS),
         "batteries": numbers([name for name in names.moving if name != "load"], numbers(CHARGES)),
-    }  # fmt: skip
+    }
     node: dict[str, Any] | None = tree
     for name in path.split("."):
         if node is None:

@@ -115,7 +115,8 @@ def run_sweep(
     are made in so many processes of this machine, with None as many as the sweep says, or by
     the Dask scheduler at an address; or by `executor`, of `sweep_executor`, which outlives them.
     """
-    sweep, runs = plan.sweep, {run.id: run for run in plan.runs}
+    sweep = plan.sweep
+    runs = {run.id: run for run in plan.runs}
     damaged: list[str] = []
     done = store.finished(runs, failed_too=not retry_failed, damaged=damaged)
     finished = len(store.finished(done, failed_too=False))
@@ -124,11 +125,16 @@ def run_sweep(
     series = tuple(wanted_series(sweep))
     jobs = [
         Job(
-            run.id, dict(run.settings), flyer, series,
-            store.flight(run.id).resolve() if sweep.keep == "bag" else None, sweep.timeout_s,
+            run.id,
+            dict(run.settings),
+            flyer,
+            series,
+            store.flight(run.id).resolve() if sweep.keep == "bag" else None,
+            sweep.timeout_s,
         )
-        for run in plan.runs if run.id not in done
-    ]  # fmt: skip
+        for run in plan.runs
+        if run.id not in done
+    ]
     if not jobs:
         return progress
     scratch = store.scratch if scheduler is None else None
@@ -197,7 +203,8 @@ def _on_cluster(scheduler: str) -> Iterator[Executor]:
 _HALF_LOG = 32_768
 """Bytes kept at either end of a log: a diverging simulation may print millions of lines."""
 
-NO_SPACE, ENDED = "no space", "ended"
+NO_SPACE = "no space"
+ENDED = "ended"
 """Status of a run that found the disk full, or that a signal cut short."""
 
 UNMADE = {
@@ -288,7 +295,8 @@ def _make_with_log(job: Job, scratch: Path) -> tuple[dict[str, Any], bytes]:
 
 def make(job: Job, scratch: Path) -> tuple[dict[str, Any], bytes]:
     """Make a run in an empty folder: its record and compressed time series."""
-    begin, used_s = perf_counter(), process_time()
+    begin = perf_counter()
+    used_s = process_time()
     record: dict[str, Any] = {"id": job.id, "status": FINISHED, "reason": None}
     series = b""
     try:

@@ -62,11 +62,13 @@ def pack(series: Recording) -> bytes:
     """Compress."""
     arrays: dict[str, NDArray] = {}
     for name, track in series.bodies.items():
-        arrays[f"{name}.time_s"], arrays[f"{name}.pose"] = track.time_s, _poses(track)
+        arrays[f"{name}.time_s"] = track.time_s
+        arrays[f"{name}.pose"] = _poses(track)
     for name, track in series.setpoints.items():
         arrays[f"{name}.setpoint"] = _poses(track)
     for name, cable in series.cables.items():
-        arrays[f"{name}.time_s"], arrays[f"{name}.tension_n"] = cable.time_s, cable.tension_n[:, 0]
+        arrays[f"{name}.time_s"] = cable.time_s
+        arrays[f"{name}.tension_n"] = cable.tension_n[:, 0]
     buffer = io.BytesIO()
     kept: dict[str, Any] = {name: np.asarray(v, np.float32) for name, v in arrays.items()}
     np.savez_compressed(buffer, **kept)
@@ -85,7 +87,8 @@ def unpack(data: bytes) -> Recording:
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         for key in arrays.files:
             name, _, what = key.partition(".")
-            time_s, values = arrays[f"{name}.time_s"].astype(float), arrays[key].astype(float)
+            time_s = arrays[f"{name}.time_s"].astype(float)
+            values = arrays[key].astype(float)
             if what == "tension_n":
                 cables[name] = CableTrack(time_s, np.column_stack([values, values]), np.zeros(0))
             elif what != "time_s":
@@ -343,7 +346,8 @@ def make_rows(plan: Plan, store: Store) -> list[Row]:
 def write_table(rows: Sequence[Row], folder: Path, name: str = "table") -> list[Path]:
     """Write NAME.csv and, with pyarrow, NAME.parquet."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    path, other = folder / f"{name}.csv", folder / f"{name}.parquet"
+    path = folder / f"{name}.csv"
+    other = folder / f"{name}.parquet"
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns, restval="")
     writer.writeheader()

@@ -22,7 +22,8 @@ from musls_analysis.scene import Subject
 _SHARE = 99.5
 """Percentile of the values that an axis or a scale holds; shorter peaks are cut off."""
 _LIMITS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
-SMALL, TINY = 8.0, 7.6
+SMALL = 8.0
+TINY = 7.6
 """Sizes of letters [pt]."""
 
 
@@ -70,9 +71,15 @@ class TensionScale:
         mark.set(facecolor=style.SLACK_CABLE, edgecolor="none")
         ax.add_patch(mark)
         ax.annotate(
-            "slack", (left + 0.03 * self.limit_n, 0.0), (0.0, -6.0), xycoords=place,
-            textcoords="offset points", ha="center", va="top", size=SMALL,
-        )  # fmt: skip
+            "slack",
+            (left + 0.03 * self.limit_n, 0.0),
+            (0.0, -6.0),
+            xycoords=place,
+            textcoords="offset points",
+            ha="center",
+            va="top",
+            size=SMALL,
+        )
 
 
 def tension_scale(subject: Subject, window_s: tuple[float, float]) -> TensionScale:
@@ -161,14 +168,16 @@ def draw_strip(
         start_s, end_s = np.clip([stage.start_s, stage.end_s], *window_s)
         if k % 2 and end_s > start_s:
             ax.axvspan(start_s, end_s, color=style.BAND, lw=0, zorder=0)
-        name, middle_s = style.label(stage.name), 0.5 * (start_s + end_s)
+        name = style.label(stage.name)
+        middle_s = 0.5 * (start_s + end_s)
         if (end_s - start_s) * px_s > 6.2 * len(name):
             ax.text(
                 middle_s, 1.04, name, transform=place, size=TINY, color=style.FAINT, ha="center"
             )
     free_s = -np.inf
     for event in style.shown_events(subject.recording):
-        time_s, name = event.time_s + subject.shift_s, style.label(event.kind)
+        time_s = event.time_s + subject.shift_s
+        name = style.label(event.kind)
         if event.what == "over" or not window_s[0] <= time_s <= window_s[1]:
             continue
         ax.axvline(time_s, color=style.EVENT, lw=0.7)
@@ -183,8 +192,16 @@ def draw_strip(
         *ax.get_lines()[: min(len(series), room)],
     ]
     legend = ax.legend(
-        handles=entries, ncols=len(entries), loc="lower left", bbox_to_anchor=(0.0, -0.4),
-        labelcolor="linecolor", handlelength=0.0, handletextpad=0.0, columnspacing=1.0,
-        fontsize=SMALL, borderpad=0.0, borderaxespad=0.0,
-    )  # fmt: skip
+        handles=entries,
+        ncols=len(entries),
+        loc="lower left",
+        bbox_to_anchor=(0.0, -0.4),
+        labelcolor="linecolor",
+        handlelength=0.0,
+        handletextpad=0.0,
+        columnspacing=1.0,
+        fontsize=SMALL,
+        borderpad=0.0,
+        borderaxespad=0.0,
+    )
     legend.get_texts()[0].set_fontweight("bold")

@@ -18,7 +18,8 @@ from musls_analysis.view.picture import Layout, Picture, PictureOptions
 from musls_control.child_processes import ending, last_words
 from musls_description.config.errors import ConfigError, MuslsError, install_command, whole_file
 
-PNG_SCALE, MP4_SCALE = 2.0, 1.5
+PNG_SCALE = 2.0
+MP4_SCALE = 1.5
 MAX_FRAMES = {"gif": 4000, "mp4": 20_000}
 """Pillow keeps all frames of a GIF in memory, 0.6 MB each."""
 SLOWEST = 0.001
@@ -143,10 +144,34 @@ def _write_mp4(
 ) -> None:
     size = f"{round(layout.width_px * MP4_SCALE)}x{round(layout.height_px * MP4_SCALE)}"
     command = [
-        program, "-loglevel", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size,
-        "-r", f"{fps:g}", "-i", "-", "-c:v", "libx264", "-preset", "veryfast", "-crf", "20",
-        "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4", str(work.resolve()),
-    ]  # fmt: skip
+        program,
+        "-loglevel",
+        "error",
+        "-y",
+        "-f",
+        "rawvideo",
+        "-pix_fmt",
+        "rgb24",
+        "-s",
+        size,
+        "-r",
+        f"{fps:g}",
+        "-i",
+        "-",
+        "-c:v",
+        "libx264",
+        "-preset",
+        "veryfast",
+        "-crf",
+        "20",
+        "-pix_fmt",
+        "yuv420p",
+        "-movflags",
+        "+faststart",
+        "-f",
+        "mp4",
+        str(work.resolve()),
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         to_ffmpeg = process.stdin
         assert to_ffmpeg is not None  # a pipe, as asked for

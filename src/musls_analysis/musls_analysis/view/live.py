@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 SEND_EVERY_S = 0.1
 """Real time between two packets for the viewer."""
 
-RATE_HZ, SHAPE_RATE_HZ = 50.0, 25.0
+RATE_HZ = 50.0
+SHAPE_RATE_HZ = 25.0
 """Poses and cable shapes a second of flight: the eye sees no more."""
 
 _WEIGHTS_SHOWN = 3.0
@@ -67,11 +68,15 @@ class LiveView(MemoryRecorder):
     def __init__(self, session: Session, stream: rr.RecordingStream, share_n: float) -> None:
         """`share_n`: weight that hangs on a cable, for the colours."""
         super().__init__(
-            session.scenario.system, step_period_s=session.plant.period_s, rate_hz=RATE_HZ,
+            session.scenario.system,
+            step_period_s=session.plant.period_s,
+            rate_hz=RATE_HZ,
             shape_rate_hz=SHAPE_RATE_HZ,
             asked=Asked([sensor.readings for sensor in session.scenario.sensors]),
-        )  # fmt: skip
-        self._name, self._stream, self._next_s = session.scenario.name, stream, 0.0
+        )
+        self._name = session.scenario.name
+        self._stream = stream
+        self._next_s = 0.0
         self._obstacles = session.scenario.world.obstacles
         self._look = SubjectStyle(scale=TensionScale(round_up(max(_WEIGHTS_SHOWN * share_n, 1.0))))
         self._shown: set[str] = set()
@@ -106,7 +111,8 @@ class LiveView(MemoryRecorder):
             layout = self.layouts[rate]
             last = rows.rows - 1
             self.rows[rate] = RowStore(layout.shapes, layout.dtypes)
-            stamps, columns = rows.stamps_ns(last), rows.columns(last)
+            stamps = rows.stamps_ns(last)
+            columns = rows.columns(last)
             self.rows[rate].extend(stamps.tolist(), *columns.values())
         self.texts = {topic: texts[-1:] * (topic == STAGE) for topic, texts in self.texts.items()}
 

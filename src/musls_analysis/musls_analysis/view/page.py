@@ -39,9 +39,12 @@ def picture(png: bytes) -> str:
 def templates(*folders: Path) -> Environment:
     """Templates of this folder and of others."""
     environment = Environment(
-        loader=FileSystemLoader([Path(__file__).parent, *folders]), autoescape=True,
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=FileSystemLoader([Path(__file__).parent, *folders]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters["words"] = label
     return environment
 
@@ -190,9 +193,12 @@ def _seen(
         some = (np.linspace(0, len(p) - 1, min(count, len(p))) for p in cable.points_enu_m)
         points = [p[k.astype(int)] for p, k in zip(cable.points_enu_m, some, strict=True)]
         tension = np.round(np.where(cable.slack, 0.0, cable.tension_n), 2).astype(float)
-        cables.append({
-            "points": [_rows(p, 2) for p in points], "tension": _numbers(tension),
-        })  # fmt: skip
+        cables.append(
+            {
+                "points": [_rows(p, 2) for p in points],
+                "tension": _numbers(tension),
+            }
+        )
     return shapes, cables
 
 

@@ -28,14 +28,18 @@ from musls_analysis.view.chart import SMALL, TensionScale, draw_strip, strip_ser
 from musls_description.config.errors import ConfigError
 from musls_description.system.obstacles import SHOWN_BEYOND_M, shown_faces
 
-_LEFT_PX, _RIGHT_PX, _TOP_PX = 60.0, 30.0, 88.0
-_STRIP_PX, _BELOW_PX = 84.0, 44.0
+_LEFT_PX = 60.0
+_RIGHT_PX = 30.0
+_TOP_PX = 88.0
+_STRIP_PX = 84.0
+_BELOW_PX = 44.0
 """Height of the strip, and of its ticks and legend below it."""
 _STRIP_ROOM_PX = 22.0
 """Room above the strip for the names of the stages."""
 _MAX_GROUND_M = 5.0
 """The ground is drawn wider below a system that hangs high, at most so much."""
-_TRAIL_POINTS, _TRAIL_PIECES = 25, 6
+_TRAIL_POINTS = 25
+_TRAIL_PIECES = 6
 _CAMERA_SAMPLES = 60
 PT_PX = 0.72
 """Points in a pixel of the layout, of which an inch has 100."""
@@ -178,7 +182,9 @@ def camera_on(
 
 _LIGHT = np.array([0.35, -0.45, 0.82])
 _GEAR = np.array(to_rgb("#4b5563"))
-_SOLID, _SETPOINT, _SLACK = "-", (0.0, (2.3, 3.8)), (0.0, (0.8, 2.4))
+_SOLID = "-"
+_SETPOINT = (0.0, (2.3, 3.8))
+_SLACK = (0.0, (0.8, 2.4))
 """Dashes in widths of the line, whose round ends make each longer by one."""
 
 
@@ -287,11 +293,13 @@ def _subject_pieces(
     subject: scene.Subject, sampled: scene.SceneSamples, look: SubjectStyle
 ) -> Iterator[FlatPiece]:
     """Bodies, with their pulleys, and cables."""
-    pulley, rim_colour = np.array(to_rgb(style.PULLEY)), np.array(to_rgb(style.PULLEY_RIM))
+    pulley = np.array(to_rgb(style.PULLEY))
+    rim_colour = np.array(to_rgb(style.PULLEY_RIM))
     for body, placed in scene.poses(sampled.bodies):
         for rim in placed(subject.pulley_rims[body]) if body in subject.pulley_rims else ():
             yield FlatPiece(rim, rim_colour, 1.6, pulley, look.alpha, nearer_m=0.05)
-        shape, base = subject.shapes.get(body), look.colour(body)
+        shape = subject.shapes.get(body)
+        base = look.colour(body)
         if isinstance(shape, scene.BoxOutline):
             faces = placed(shape.corners_m)[np.array(scene.BOX_FACES)]
             yield from _face_pieces(faces, base, look.alpha)
@@ -308,7 +316,8 @@ def _obstacle_pieces(
     subject: scene.Subject, low: np.ndarray, high: np.ndarray
 ) -> Iterator[FlatPiece]:
     """Obstacles near what is shown, from corner to corner (3,)."""
-    base, beyond = np.array(to_rgb(style.OBSTACLE)), 2.0 * SHOWN_BEYOND_M
+    base = np.array(to_rgb(style.OBSTACLE))
+    beyond = 2.0 * SHOWN_BEYOND_M
     for _, faces in shown_faces(subject.recording.obstacles, low - beyond, high + beyond):
         yield from _face_pieces(faces, base, OBSTACLE_ALPHA, one_sided=len(faces) > 1)
 
@@ -328,7 +337,8 @@ def _setpoint_pieces(
 
 _GRID, _AXES = "#8b98a8", {"x": "#c0392b", "y": "#2e8b57"}
 _SHADOW = np.array(to_rgb("#1f2933"))
-_PIECES_PER_M, _MARGIN_M = 4, 1.5
+_PIECES_PER_M = 4
+_MARGIN_M = 1.5
 
 
 def _grid(low_m: np.ndarray, high_m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -339,7 +349,8 @@ def _grid(low_m: np.ndarray, high_m: np.ndarray) -> tuple[np.ndarray, np.ndarray
         along = np.arange(low[axis], high[axis] + 1e-9, 1.0 / _PIECES_PER_M)
         places = np.arange(low[other], high[other] + 1e-9)
         points = np.zeros((len(places), len(along), 3))
-        points[:, :, axis], points[:, :, other] = along, places[:, None]
+        points[:, :, axis] = along
+        points[:, :, other] = places[:, None]
         pieces.append(np.stack([points[:, :-1], points[:, 1:]], axis=2).reshape(-1, 2, 3))
     found = np.concatenate(pieces)
     middle = found.mean(axis=1)[:, :2]
@@ -358,7 +369,9 @@ def _shadow(points_enu_m: np.ndarray) -> FlatPiece:
 
 # ---------- Names beside the drones, where they cover neither each other nor a body
 
-_LABEL_PX, _LABEL_HEIGHT_PX, _GAP_PX = 12.5, 14.0, 4.0
+_LABEL_PX = 12.5
+_LABEL_HEIGHT_PX = 14.0
+_GAP_PX = 4.0
 
 
 class Rectangle(NamedTuple):
@@ -389,20 +402,28 @@ def place_names(
     placed: dict[str, Rectangle] = {}
     height = _LABEL_HEIGHT_PX
     for name in sorted(widths_px, key=lambda body: bodies[body].top):
-        body, width = bodies[name], widths_px[name]
-        middle, beside = 0.5 * (body.left + body.right - width), 0.5 * (body.top + body.bottom)
-        above, below = body.top - _GAP_PX - height, body.bottom + _GAP_PX
-        corners = [(middle, above), (body.right + _GAP_PX, beside - 0.5 * height),
-                   (body.left - _GAP_PX - width, beside - 0.5 * height), (middle, below),
-                   *((middle, top) for top in np.arange(above, frame.top, -0.5 * height)),
-                   (middle, above)]  # fmt: skip
+        body = bodies[name]
+        width = widths_px[name]
+        middle = 0.5 * (body.left + body.right - width)
+        beside = 0.5 * (body.top + body.bottom)
+        above = body.top - _GAP_PX - height
+        below = body.bottom + _GAP_PX
+        corners = [
+            (middle, above),
+            (body.right + _GAP_PX, beside - 0.5 * height),
+            (body.left - _GAP_PX - width, beside - 0.5 * height),
+            (middle, below),
+            *((middle, top) for top in np.arange(above, frame.top, -0.5 * height)),
+            (middle, above),
+        ]
         for k in (min(sides.get(name, 0), len(corners) - 1), *range(len(corners))):
             left = min(max(corners[k][0], frame.left), frame.right - width)
             top = min(max(corners[k][1], frame.top), frame.bottom - height)
             place = Rectangle(left, top, left + width, top + height)
             if not any(map(place.overlaps, [*bodies.values(), *placed.values()])):
                 break
-        placed[name], sides[name] = place, k
+        placed[name] = place
+        sides[name] = k
     return placed
 
 
@@ -481,9 +502,13 @@ class Picture:
         wider = np.clip(low[2], 0.0, _MAX_GROUND_M) * np.array([1.0, 1.0, 0.0])
         self._bounds = np.stack([low - wider, high + wider])
         self.camera = self._still = camera_on(
-            everything, look.layout.scene_px, look.layout.height_px, look.azimuth_deg,
-            look.elevation_deg, look.zoom,
-        )  # fmt: skip
+            everything,
+            look.layout.scene_px,
+            look.layout.height_px,
+            look.azimuth_deg,
+            look.elevation_deg,
+            look.zoom,
+        )
 
     def _add_axes(self, left: float, top: float, right: float, bottom: float) -> Axes:
         """Axes at a place of the picture [px]."""
@@ -494,7 +519,8 @@ class Picture:
     def _add_scene(self) -> None:
         """Add axes whose unit is a pixel of the layout, and what is drawn in them."""
         layout = self._options.layout
-        width, bottom = float(layout.width_px), float(layout.height_px)
+        width = float(layout.width_px)
+        bottom = float(layout.height_px)
         if self._series:
             bottom = layout.strip_px[1] - _STRIP_ROOM_PX
         ax = self._add_axes(0.0, 0.0, width, bottom)
@@ -503,12 +529,18 @@ class Picture:
         self._grid = LineCollection([], linewidths=0.9 * PT_PX)
         self._origin = [
             ax.annotate(
-                name, (0.0, 0.0), (0.0, 0.0), size=SMALL, color=shade, ha="center", va="center",
+                name,
+                (0.0, 0.0),
+                (0.0, 0.0),
+                size=SMALL,
+                color=shade,
+                ha="center",
+                va="center",
                 clip_on=True,
                 arrowprops={"arrowstyle": "-", "color": shade, "lw": 2.0 * PT_PX, "shrinkA": 5.0},
             )
             for name, shade in _AXES.items()
-        ]  # fmt: skip
+        ]
         self._trails = LineCollection([], linewidths=1.8 * PT_PX)
         self._pieces = PolyCollection([], closed=False, capstyle="round", joinstyle="round")
         for collection in (self._grid, self._trails, self._pieces):
@@ -523,12 +555,18 @@ class Picture:
         self._frame = Rectangle(4.0, top, width - 4.0, bottom - 2.0)
         self._names = {
             body: ax.text(
-                0.0, 0.0, style.label(body), color=style.colour(body), size=PT_PX * _LABEL_PX,
-                weight="bold", va="bottom",
+                0.0,
+                0.0,
+                style.label(body),
+                color=style.colour(body),
+                size=PT_PX * _LABEL_PX,
+                weight="bold",
+                va="bottom",
                 bbox={"fc": "white", "ec": "none", "alpha": 0.6, "pad": 0.0},
             )
-            for body in self._subjects[0].recording.bodies if body != LOAD
-        }  # fmt: skip
+            for body in self._subjects[0].recording.bodies
+            if body != LOAD
+        }
 
     def _add_words(self) -> None:
         """Add title, time, which colours mean which of two subjects, and the scale of tensions."""
@@ -539,22 +577,34 @@ class Picture:
         wide = layout.width_px >= WIDE.width_px
         self._title = ax.text(60.0, 50.0, "", size=22.0 * PT_PX, weight="bold", va="bottom")
         self._time = ax.annotate(
-            "", (1.0, 0.0) if wide else (0.0, 0.0), (13.0, 1.0) if wide else (0.0, -2.0),
-            xycoords=self._title, textcoords="offset points", size=(15.0 if wide else 13.0) * PT_PX,
-            color=style.FAINT, va="bottom" if wide else "top",
-        )  # fmt: skip
+            "",
+            (1.0, 0.0) if wide else (0.0, 0.0),
+            (13.0, 1.0) if wide else (0.0, -2.0),
+            xycoords=self._title,
+            textcoords="offset points",
+            size=(15.0 if wide else 13.0) * PT_PX,
+            color=style.FAINT,
+            va="bottom" if wide else "top",
+        )
         self._moving += [self._title, self._time]
         if len(self._subjects) == 2:
             names = [subject.name for subject in self._subjects]
             last = ax.text(60.0, 69.0 if wide else 88.0, "", va="bottom")
             for text, shade, weight in (
-                (names[0], style.INK, "bold"), ("  in colours,  ", style.FAINT, "normal"),
-                (names[1], style.SECOND, "bold"), ("  in olive", style.FAINT, "normal"),
-            ):  # fmt: skip
+                (names[0], style.INK, "bold"),
+                ("  in colours,  ", style.FAINT, "normal"),
+                (names[1], style.SECOND, "bold"),
+                ("  in olive", style.FAINT, "normal"),
+            ):
                 last = ax.annotate(
-                    text, (1.0, 0.0), xycoords=last, color=shade, weight=weight, va="bottom",
+                    text,
+                    (1.0, 0.0),
+                    xycoords=last,
+                    color=shade,
+                    weight=weight,
+                    va="bottom",
                     size=12.0 * PT_PX,
-                )  # fmt: skip
+                )
         if self._scale:
             right = layout.width_px - _RIGHT_PX
             self._scale.draw(self._add_axes(right - layout.bar_px, 30.0, right, 39.0))
@@ -596,7 +646,8 @@ class Picture:
     def _set_trails(self, time_s: float) -> None:
         times = np.linspace(time_s - self._options.trail_s, time_s, _TRAIL_POINTS)
         each = (_TRAIL_POINTS - 1) // _TRAIL_PIECES
-        lines, shades = [], []
+        lines = []
+        shades = []
         for subject, look in zip(self._subjects, self._looks, strict=True):
             for body in subject.recording.bodies:
                 at, _ = self.camera.project(subject.centre_at(body, times))
@@ -607,7 +658,8 @@ class Picture:
         self._trails.set_color(shades)
 
     def _set_pieces(self, sampled: Sequence[scene.SceneSamples]) -> None:
-        shadows, pieces = [], list(_setpoint_pieces(sampled[0], self._subjects[0].shapes))
+        shadows = []
+        pieces = list(_setpoint_pieces(sampled[0], self._subjects[0].shapes))
         pieces += _obstacle_pieces(self._subjects[0], *self._bounds + self._center)
         for subject, its, look in zip(self._subjects, sampled, self._looks, strict=True):
             for body, placed in scene.poses(its.bodies):
@@ -638,7 +690,8 @@ class Picture:
                 continue
             fill = (0.0, 0.0, 0.0, 0.0)
             if piece.fill is not None:
-                at, fill = np.concatenate([at, at[:1]]), (*piece.fill, piece.alpha)
+                at = np.concatenate([at, at[:1]])
+                fill = (*piece.fill, piece.alpha)
             width = PT_PX * max(piece.width, piece.width_m * self.camera.focal_px / depth)
             edge = (*piece.edge, piece.alpha)
             seen.append((depth - piece.nearer_m, at, fill, edge, width, piece.dash))

@@ -44,11 +44,13 @@ except ImportError:
 
 ROOTS = ("run", "with")
 TIME = "time"
-_TRAIL_S, _TRAIL_STEP_S = 3.0, 0.1
+_TRAIL_S = 3.0
+_TRAIL_STEP_S = 0.1
 _CABLE_STEP_S = 0.04
 """Cables are sampled at most this often: the eye sees no more."""
 _DISC_HEIGHT_M = 0.012
-_LINE_M, _OUTLINE_M = 0.012, 0.003
+_LINE_M = 0.012
+_OUTLINE_M = 0.003
 _BESIDE_M = 5.0
 """Obstacles are shown up to so far beyond the flight."""
 
@@ -122,9 +124,12 @@ def _started(words: Sequence[str], *, start_new_session: bool = False) -> subpro
     try:
         return subprocess.Popen(
             words if start_new_session else ending_with_us(words),
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env={**os.environ, "RERUN_APP_ONLY": "true"}, start_new_session=start_new_session,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "RERUN_APP_ONLY": "true"},
+            start_new_session=start_new_session,
+        )
     except OSError as error:
         raise MuslsError(f"{words[0]} cannot be started: {error.strerror or error}") from None
 
@@ -210,15 +215,18 @@ def arrange(
 ) -> rrb.Blueprint:
     """Views of a scene with some of `PLOTS`; with `follow` they show the newest data."""
     scene = rrb.Spatial3DView(
-        origin="/", name=name,
-        contents=["/world/**", "/run/**", "/with/**"], background=[250, 251, 252],
+        origin="/",
+        name=name,
+        contents=["/world/**", "/run/**", "/with/**"],
+        background=[250, 251, 252],
         line_grid=rrb.LineGrid3D(visible=True, spacing=1.0, color=[139, 152, 168, 120]),
-    )  # fmt: skip
+    )
     below = rrb.TextDocumentView(origin="/phase", name="phase")
     if "tension" in plots:
         legend = rrb.Spatial2DView(origin="/legend", name="cable tension")
         below = rrb.Horizontal(below, legend)
-    left, shares = [scene, below], [6, 1]
+    left = [scene, below]
+    shares = [6, 1]
     if events:
         left.append(rrb.TextLogView(origin="/events", name="events"))
         shares.append(1)
@@ -289,9 +297,10 @@ def _log_obstacles(stream: rr.RecordingStream, subject: Subject) -> None:
     for name, faces in shown_faces(subject.recording.obstacles, low, high):
         corners, rows = triangles(faces)
         mesh = rr.Mesh3D(
-            vertex_positions=corners, triangle_indices=rows,
+            vertex_positions=corners,
+            triangle_indices=rows,
             albedo_factor=_rgba(shade, picture.OBSTACLE_ALPHA),
-        )  # fmt: skip
+        )
         stream.log(f"world/{name}", mesh, static=True)
         rings = [np.concatenate([face, face[:1]]) for face in faces]
         lines = rr.LineStrips3D(rings, colors=_rgba(shade), radii=_OUTLINE_M)
@@ -312,7 +321,8 @@ def log_bodies(
     stream: rr.RecordingStream, root: str, subject: Subject, look: picture.SubjectStyle
 ) -> None:
     """Send the shapes of load, drones and set-points, from where each is first known."""
-    shapes, pulleys = subject.shapes, subject.pulley_rims
+    shapes = subject.shapes
+    pulleys = subject.pulley_rims
     for path, planned, body, track in _tracks(root, subject, look):
         stream.set_time(TIME, duration=float(track.time_s[0] + subject.shift_s))
         if body in shapes:
@@ -345,25 +355,31 @@ def _log_shape(
     if isinstance(shape, BoxOutline):
         low, high = shape.corners_m.min(axis=0), shape.corners_m.max(axis=0)
         box = rr.Boxes3D(
-            centers=0.5 * (low + high), half_sizes=0.5 * (high - low), colors=_rgba(rgb),
-            radii=_OUTLINE_M, fill_mode="majorwireframe" if outline else "solid",
-        )  # fmt: skip
+            centers=0.5 * (low + high),
+            half_sizes=0.5 * (high - low),
+            colors=_rgba(rgb),
+            radii=_OUTLINE_M,
+            fill_mode="majorwireframe" if outline else "solid",
+        )
         stream.log(f"{path}/box", box)
         return
     if outline:
         lines = rr.LineStrips3D(shape.wire_m, colors=_rgba(rgb), radii=_OUTLINE_M)
         stream.log(f"{path}/outline", lines)
         return
-    arms, gear = list(shape.arms_m), list(shape.gear_m)
+    arms = list(shape.arms_m)
+    gear = list(shape.gear_m)
     colours = [_rgba(0.7 * rgb)] * len(arms) + [_rgba(np.full(3, 0.3))] * len(gear)
     radii = [_LINE_M] * len(arms) + [0.5 * _LINE_M] * len(gear)
     stream.log(f"{path}/frame", rr.LineStrips3D(arms + gear, colors=colours, radii=radii))
     front = np.where(shape.front, 1.0, 0.6)
     discs = rr.Cylinders3D(
-        centers=shape.hubs_m, lengths=[_DISC_HEIGHT_M] * len(arms),
+        centers=shape.hubs_m,
+        lengths=[_DISC_HEIGHT_M] * len(arms),
         radii=[shape.rotor_radius_m] * len(arms),
-        colors=[_rgba(rgb + (1.0 - share) * (1.0 - rgb)) for share in front], fill_mode="solid",
-    )  # fmt: skip
+        colors=[_rgba(rgb + (1.0 - share) * (1.0 - rgb)) for share in front],
+        fill_mode="solid",
+    )
     stream.log(f"{path}/rotors", discs)
 
 
@@ -429,7 +445,8 @@ def log_curves(stream: rr.RecordingStream, curves: Mapping[str, Sequence[Series]
     """Send curves by plot, see `PLOTS`."""
     for group, lines in curves.items():
         for series in lines:
-            path, shade = f"{group}/{series.name}", _rgba(to_rgb(colour(series.name)))
+            path = f"{group}/{series.name}"
+            shade = _rgba(to_rgb(colour(series.name)))
             stream.log(path, rr.SeriesLines(colors=shade, names=label(series.name)), static=True)
             known = np.isfinite(series.value)
             values = rr.Scalars.columns(scalars=series.value[known])

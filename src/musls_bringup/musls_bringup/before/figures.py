@@ -28,11 +28,13 @@ def losses(scenario: Scenario) -> list[Reallocation | None]:
     hanging = scenario.hanging_for("contingency")
     return [
         hanging.without(
-            [i], margin=spec.margin, clearance_m=spec.clearance_m,
+            [i],
+            margin=spec.margin,
+            clearance_m=spec.clearance_m,
             hanging=[i] if spec.hook == "hold" else [],
         )
         for i in range(1, scenario.system.n_drones + 1)
-    ]  # fmt: skip
+    ]
 
 
 def loss_sentence(scenario: Scenario, number: int, found: Reallocation | None) -> str:
@@ -73,7 +75,8 @@ def cone_margin(scenario: Scenario, angle_deg: Array, load_kg: Array) -> Array:
     Symmetrical straight cables at an angle from the vertical share the weight: T = m g / (n cos
     angle); the mass of the cables counts as the load's. Angles and loads have the same shape, any.
     """
-    system, gravity = formation_of(scenario.system, "formation"), scenario.physics.gravity_m_s2
+    system = formation_of(scenario.system, "formation")
+    gravity = scenario.physics.gravity_m_s2
     cables_kg = system.carried_mass_kg - system.load.mass_kg
     share_n = (load_kg + cables_kg) * gravity / system.n_drones
     aside_n = share_n * np.tan(np.radians(angle_deg))
@@ -81,7 +84,9 @@ def cone_margin(scenario: Scenario, angle_deg: Array, load_kg: Array) -> Array:
     for drone in set(system.drones):
         lift_n = drone.mass_kg * gravity + share_n
         thrust_n = np.hypot(lift_n, aside_n)
-        up, out = lift_n / thrust_n, aside_n / thrust_n  # the drone leans outwards, its back
+        # the drone leans outwards, its back
+        up = lift_n / thrust_n
+        out = aside_n / thrust_n
         pull = [share_n * out - aside_n * up, 0.0 * up, share_n * up + aside_n * out]
         moment = np.cross(drone.cable_attachment_m, np.stack(pull, axis=-1))
         margins.append(thrust_margin(drone, thrust_n, moment))
@@ -92,8 +97,10 @@ def margins_figure(scenario: Scenario) -> Figure:
     """Draw `cone_margin` over the cables' angle and the load's mass, with the scenario's own."""
     from musls_analysis.figures import style
 
-    system, cone = formation_of(scenario.system, "formation"), scenario.formation
-    n, load_kg = system.n_drones, system.load.mass_kg
+    system = formation_of(scenario.system, "formation")
+    cone = scenario.formation
+    n = system.n_drones
+    load_kg = system.load.mass_kg
     along = cone.offsets_m(n) - np.array(system.load.cable_attachments_m)[:n]
     tilt = np.arctan2(np.linalg.norm(along[:, :2], axis=1), np.maximum(along[:, 2], 1e-6))
     full_n = sum(drone.max_thrust_n for drone in system.drones)

@@ -50,13 +50,19 @@ def phases(plan: FlightPlan) -> list[PlannedPhase]:
     for rows in np.split(np.arange(len(plan.stage)), cuts):
         pose = plan.load_pose[rows[0] : rows[-1] + 2]  # to the first row of the next phase
         steps = np.linalg.norm(np.diff(pose[:, :3], axis=0), axis=1) * plan.rate_hz
-        name, begin, lasts = plan.stage_names[plan.stage[rows[0]]], float(rows[0]), len(rows)
+        name = plan.stage_names[plan.stage[rows[0]]]
+        begin = float(rows[0])
+        lasts = len(rows)
         found.append(
             PlannedPhase(
-                name, begin / plan.rate_hz, lasts / plan.rate_hz, pose[0], pose[-1],
+                name,
+                begin / plan.rate_hz,
+                lasts / plan.rate_hz,
+                pose[0],
+                pose[-1],
                 float(steps.max(initial=0.0)),
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -72,7 +78,8 @@ def planned(scenario: Scenario, components: Components) -> Subject:
             place[:, 2] = np.maximum(place[:, 2], -load.collision.bottom_m)
         bodies[LOAD] = PoseTrack(time_s, place, plan.load_orientation_wxyz)
     for i in range(scenario.system.n_drones):
-        places, turns = plan.drone_position_enu_m[:, i], from_yaw(plan.drone_yaw_rad[:, i])
+        places = plan.drone_position_enu_m[:, i]
+        turns = from_yaw(plan.drone_yaw_rad[:, i])
         bodies[f"drone_{i + 1}"] = PoseTrack(time_s, places, turns)
     for i, anchor in enumerate(scenario.system.anchors):
         place = np.tile(anchor.position_enu_m, (len(time_s), 1))
@@ -82,7 +89,10 @@ def planned(scenario: Scenario, components: Components) -> Subject:
     stages = stages_from_changes(time_s.tolist(), names, 0.0, float(time_s[-1]))
     setpoints = {name: track for name, track in bodies.items() if not name.startswith("anchor")}
     recording = Recording(
-        bodies, setpoints, stages=stages, source=f"plan of {scenario.name}",
+        bodies,
+        setpoints,
+        stages=stages,
+        source=f"plan of {scenario.name}",
         obstacles=scenario.world.obstacles,
-    )  # fmt: skip
+    )
     return Subject(recording, scenario.system, scenario.name)

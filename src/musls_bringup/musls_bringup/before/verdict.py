@@ -201,9 +201,11 @@ def lifting(system: SlungLoadSystem) -> Scenario:
     load_m = -system.load.collision.bottom_m
     hold = {"kind": "hold", "position_m": [0.0, 0.0, load_m + 1.0], "duration_s": 5.0}
     given = {
-        "name": system.name, "system": to_data(system), "mission": {"stages": [hold]},
+        "name": system.name,
+        "system": to_data(system),
+        "mission": {"stages": [hold]},
         "cable_model": "massless" if system.load.point_mass else "rigid_links",
-    }  # fmt: skip
+    }
     return load_scenario(given)
 
 
@@ -214,7 +216,8 @@ class _Until(Observer):
     """Ends a flight at a time."""
 
     def __init__(self, limit_s: float) -> None:
-        self._limit_s, self.every = limit_s, max(1, round(limit_s / CONTROL_PERIOD_S))
+        self._limit_s = limit_s
+        self.every = max(1, round(limit_s / CONTROL_PERIOD_S))
 
     def observe(self, time_s: float, loop: Loop) -> None:
         if time_s >= self._limit_s:
@@ -239,7 +242,8 @@ def fly_in_mind(
             recording = fly_fast(session)
         except MuslsError as error:
             told = f"in flight: {error}"
-            stage, seconds = session.stage, session.time_s
+            stage = session.stage
+            seconds = session.time_s
             return Flown(seconds, 0.0, instead, None, stage, None, [told], cautions)
     apart = None if session.separation is None else separation(session, session.separation)
     parameters = here.autopilot.parameters
@@ -279,9 +283,15 @@ def _stage_at(recording: Recording, time_s: float) -> str:
 # ---------- For JSON
 
 FACTS = (
-    "thrust_margin", "formation", "hardest", "tilt_limit_deg", "ceiling_m", "lowest_m",
-    "separation", "flight_s",
-)  # fmt: skip
+    "thrust_margin",
+    "formation",
+    "hardest",
+    "tilt_limit_deg",
+    "ceiling_m",
+    "lowest_m",
+    "separation",
+    "flight_s",
+)
 MOTION = ("velocity_enu_m_s", "acceleration_enu_m_s2", "wind_enu_m_s")
 """Fields of check.json: of the margins, and of the hardest moment."""
 
@@ -315,7 +325,8 @@ def as_data(
     margins = verdict.margins
     if margins is None:
         return data
-    moment, empty = margins.moment, margins.first_empty
+    moment = margins.moment
+    empty = margins.first_empty
     return data | {
         "weakest_drone": margins.weakest,
         **{name: to_data(getattr(margins, name)) for name in FACTS},

@@ -192,7 +192,8 @@ class LazyGroup(TyperGroup):
         """Imports a subcommand and makes the typer command from it."""
         if name not in COMMANDS:
             return None
-        (module, _, function), example = COMMANDS[name][0].partition(":"), COMMANDS[name][1]
+        (module, _, function) = COMMANDS[name][0].partition(":")
+        example = COMMANDS[name][1]
         found = getattr(import_module(f"musls_bringup.cli.{module}"), function)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         if not isinstance(found, typer.Typer):

@@ -72,7 +72,8 @@ def run(
 def _show(name: str, verdict: Verdict, facts: list[str]) -> None:
     from rich.markup import escape
 
-    margins, flown = verdict.margins, verdict.flown
+    margins = verdict.margins
+    flown = verdict.flown
     console = new_console()
     if margins is not None:
         _show_margins(console, name, margins)
@@ -115,9 +116,17 @@ def _show_margins(console: Console, name: str, found: Margins) -> None:
 
 
 COLUMNS = {
-    "drone": "", "thrust": "N", "margin": "", "reserve": "margin", "tilt": "deg", "level": "deg",
-    "throttle": "%", "cable": "N", "power": "W", "hover": "min",
-}  # fmt: skip
+    "drone": "",
+    "thrust": "N",
+    "margin": "",
+    "reserve": "margin",
+    "tilt": "deg",
+    "level": "deg",
+    "throttle": "%",
+    "cable": "N",
+    "power": "W",
+    "hover": "min",
+}
 """Heading and unit of the table's columns; "level" is the largest tilt without sinking."""
 
 
@@ -136,10 +145,16 @@ def _cells(m: DroneMargins) -> list[str]:
         return "-" if value is None else f"{value:.{digits}f}"
 
     return [
-        f"{m.thrust_n:.1f}", margin_text(m.thrust_margin), maybe(m.empty_margin, 2),
-        f"{m.tilt_deg:.1f}", f"{m.level_tilt_deg:.1f}", f"{100.0 * m.hover_throttle:.0f}",
-        f"{m.tension_n:.1f}", maybe(m.power_w, 0), maybe(m.minutes, 1),
-    ]  # fmt: skip
+        f"{m.thrust_n:.1f}",
+        margin_text(m.thrust_margin),
+        maybe(m.empty_margin, 2),
+        f"{m.tilt_deg:.1f}",
+        f"{m.level_tilt_deg:.1f}",
+        f"{100.0 * m.hover_throttle:.0f}",
+        f"{m.tension_n:.1f}",
+        maybe(m.power_w, 0),
+        maybe(m.minutes, 1),
+    ]
 
 
 # ---------- `musls modes`
@@ -179,9 +194,16 @@ def modes(
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         np.savez(
-            out / "model.npz", A=model.A, B=model.B, C=model.C, D=model.D, states=model.states,
-            inputs=model.inputs, outputs=model.outputs, residual=model.residual,
-        )  # fmt: skip
+            out / "model.npz",
+            A=model.A,
+            B=model.B,
+            C=model.C,
+            D=model.D,
+            states=model.states,
+            inputs=model.inputs,
+            outputs=model.outputs,
+            residual=model.residual,
+        )
         draw(model, chosen.name, out / "modes.png")
     print(f"{out / 'model.npz'}, {out / 'modes.png'}")
 
@@ -199,7 +221,8 @@ def _closed_loops(chosen: Scenario) -> Iterator[str]:
     if not isinstance(controller, PayloadController):
         return
     derived = controller.derived
-    gains, lag_s = controller.gains, derived.actuator.lag_s
+    gains = controller.gains
+    lag_s = derived.actuator.lag_s
     yield f"closed loop: controller payload, drones answer after {1e3 * lag_s:.0f} ms"
     for name in (*POSITION, *ATTITUDE, "cable_direction_1_s2", "cable_rate_1_s"):
         values = np.atleast_1d(getattr(gains, name))

@@ -108,7 +108,8 @@ def _found(text: str) -> tuple[Keys, str, list[Key]]:
     """Keys that a text means, where they are, and the prefix of their paths."""
     file, _, inner = text.strip().partition(".")
     if file not in ("scenario", "sweep"):
-        file, inner = "scenario", text
+        file = "scenario"
+        inner = text
     keys = Keys(schema_of(file))
     return keys, "sweep." if file == "sweep" else "", keys.find(inner)
 
@@ -183,7 +184,8 @@ def file_schema(file: str) -> dict[str, Any]:
     if file not in FILES:
         raise ConfigError(f"no schema for '{shown(file)}': {near_names(file, FILES)}")
     schema = copy.deepcopy(schema_of("sweep" if file == "sweep" else "scenario"))
-    properties, definitions = schema["properties"], schema["$defs"]
+    properties = schema["properties"]
+    definitions = schema["$defs"]
     schema["required"].remove("name")  # the file's own
     if file == "sweep":
         _allow(properties["parameters"], "additionalProperties", {"type": "array"})
@@ -202,7 +204,8 @@ def file_schema(file: str) -> dict[str, Any]:
         part = definitions[name]
         part["else"] = {"required": part.pop("required", [])}
         part["properties"]["from"] = parts
-        part["if"], part["then"] = {"required": ["from"]}, {}
+        part["if"] = {"required": ["from"]}
+        part["then"] = {}
         _allow(definitions["RigSystem"]["properties"], key, {"$ref": f"#/$defs/{name}"})
     if file == "system":
         return {"$schema": schema["$schema"], **definitions["RigSystem"], "$defs": definitions}

@@ -112,23 +112,36 @@ def run(
         raise ConfigError("--workers and --scheduler exclude each other")
     asked: dict[str, Any]
     if load is not None and (Path(load) / "sweep.yaml").is_file():
-        asked, out, resume = _earlier(Path(load)), Path(load), True
+        asked = _earlier(Path(load))
+        out = Path(load)
+        resume = True
     else:
         if (load is None) == (shape is None):
             raise ConfigError("name a LOAD, a file, or give --shape: one of both")
         fixed = {
-            "number": number, "cone_deg": cone, "length_m": length,
+            "number": number,
+            "cone_deg": cone,
+            "length_m": length,
             "material": ALSO_CALLED.get(material or "", material),
-            "diameter_m": None if diameter is None else 1e-3 * diameter, "controller": controller,
-        }  # fmt: skip
+            "diameter_m": None if diameter is None else 1e-3 * diameter,
+            "controller": controller,
+        }
         asked = {
-            "load": shape or load, "size_m": _numbers(size, "--size"), "mass_kg": mass,
+            "load": shape or load,
+            "size_m": _numbers(size, "--size"),
+            "mass_kg": mass,
             "hooks_m": [_numbers(part, "--hooks") for part in hooks.split(";")] if hooks else None,
-            "wind_m_s": wind, "gusts_m_s": gusts, "drones": drones, "require": require,
+            "wind_m_s": wind,
+            "gusts_m_s": gusts,
+            "drones": drones,
+            "require": require,
             "fixed": {key: value for key, value in fixed.items() if value is not None},
-            "cable_model": model, "worlds": worlds, "seed": seed, "settings": settings or [],
+            "cable_model": model,
+            "worlds": worlds,
+            "seed": seed,
+            "settings": settings or [],
             "made_as": shlex.join(["musls", *sys.argv[1:]]),
-        }  # fmt: skip
+        }
     return _answer(asked, out, pick, workers, scheduler, resume, as_json, quiet)
 
 
@@ -170,9 +183,13 @@ def _answer(
     Store(folder).check(resume=resume)
     with ProgressDisplay(f"design {name}", "starting", quiet=quiet or as_json) as display:
         found = design(
-            out=folder, pick=pick or 1, workers=workers, scheduler=scheduler,
-            progress=display.update, **asked,
-        )  # fmt: skip
+            out=folder,
+            pick=pick or 1,
+            workers=workers,
+            scheduler=scheduler,
+            progress=display.update,
+            **asked,
+        )
     if as_json:
         typer.echo(json.dumps({"choices": list(found.rows), "folder": str(folder)}, indent=1))
     elif not quiet:
@@ -184,7 +201,8 @@ def _answer(
     if pick is not None:
         choice = found.choices[pick - 1].design
         stem = f"{name}_{choice.number}_{Path(choice.airframe).stem}"
-        system, scenario = Path(f"{stem}.yaml"), Path(f"{stem}_lift.yaml")
+        system = Path(f"{stem}.yaml")
+        scenario = Path(f"{stem}_lift.yaml")
         for path in (system, scenario):
             if path.exists():
                 raise ConfigError(f"{path} exists already: choose another folder or remove it")

@@ -94,15 +94,21 @@ def run(
         return 0
     folder = chosen_folder(out, chosen.name, overwrite=overwrite)
     flight_options = FlyOptions(
-        overwrite=overwrite, realtime=live if realtime is None else realtime, force=force,
+        overwrite=overwrite,
+        realtime=live if realtime is None else realtime,
+        force=force,
         report=report,
-    )  # fmt: skip
+    )
     finer = {"segments": verify_segments, "levels": verify_levels, "force": force}
     with _live_view(chosen) if live else nullcontext((None, None)) as (view, page):
         summary = _flown(
-            chosen, folder, flight_options, finer if verify or verify_segments else None, view,
+            chosen,
+            folder,
+            flight_options,
+            finer if verify or verify_segments else None,
+            view,
             quiet=quiet,
-        )  # fmt: skip
+        )
         if as_json:
             print(json.dumps({"folder": str(folder), **summary}, indent=2, allow_nan=False))
             code = exit_code(summary)
@@ -142,10 +148,14 @@ def _flown(
             warnings.simplefilter("default", UserWarning)  # whatever PYTHONWARNINGS says
             try:
                 return fly(
-                    scenario, folder, flight_options, [shown.flight()],
+                    scenario,
+                    folder,
+                    flight_options,
+                    [shown.flight()],
                     lambda text: shown.update(text, 1.0),
-                    verifier=again if finer else None, live=view,
-                )  # fmt: skip
+                    verifier=again if finer else None,
+                    live=view,
+                )
             except FlightEnded as ended:
                 return ended.summary
 
@@ -299,16 +309,23 @@ def show_plan(
 
 def _table(found: list[PlannedPhase]) -> Table:
     units = {
-        "begins": "s", "lasts": "s", "load's set-point from": "m, deg", "to": "m, deg",
+        "begins": "s",
+        "lasts": "s",
+        "load's set-point from": "m, deg",
+        "to": "m, deg",
         "at most": "m/s",
-    }  # fmt: skip
+    }
     rows = [
         (
-            phase.name.replace("_", " "), f"{phase.start_s:.1f}", f"{phase.duration_s:.1f}",
-            _pose(phase.first), _pose(phase.last), f"{phase.speed_m_s:.2f}",
+            phase.name.replace("_", " "),
+            f"{phase.start_s:.1f}",
+            f"{phase.duration_s:.1f}",
+            _pose(phase.first),
+            _pose(phase.last),
+            f"{phase.speed_m_s:.2f}",
         )
         for phase in found
-    ]  # fmt: skip
+    ]
     return new_table("phase", *(f"{name}\n{unit}" for name, unit in units.items()), rows=rows)
 
 

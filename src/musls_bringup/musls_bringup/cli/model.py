@@ -26,7 +26,8 @@ WITH_PLACES = ("world", "model", "sdf", "sdf-1.9")
 LOAD_HEIGHT_M = 1.0
 LARGEST_RADIUS_M = 1000.0
 LARGEST_PACE = 1000.0
-MIN_STEP_S, LARGEST_STEP_S = 1e-6, 0.1
+MIN_STEP_S = 1e-6
+LARGEST_STEP_S = 0.1
 """Steps of a world's physics; Gazebo's own default is 0.001 s."""
 
 
@@ -83,9 +84,11 @@ def run(
     from musls_description.system.system_files import load_system
 
     for option, value, formats in (
-        ("--spawn", spawn, WITH_PLACES), ("--drones", drones, WITH_PLACES),
-        ("--lean", lean or None, ("world",)), ("--pace", pace, ("world",)),
-    ):  # fmt: skip
+        ("--spawn", spawn, WITH_PLACES),
+        ("--drones", drones, WITH_PLACES),
+        ("--lean", lean or None, ("world",)),
+        ("--pace", pace, ("world",)),
+    ):
         if value is not None and format not in formats:
             raise ConfigError(
                 f"{option} has no meaning for --format {format}: only for {', '.join(formats)}"

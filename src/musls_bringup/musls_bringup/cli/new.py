@@ -48,7 +48,8 @@ app = typer.Typer(
 INCHES = (0.5, 200.0)
 """Diameters of propellers [inch]."""
 
-LARGEST_M, LARGEST_KG = 100.0, 1000.0
+LARGEST_M = 100.0
+LARGEST_KG = 1000.0
 
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the new file.")]
 
@@ -119,13 +120,25 @@ def write_system(
     from musls_description.system.slung_system import formation_of
     from musls_description.system.system_files import build_system
 
-    count, kind = len(found.attachments_m), Path(drone).stem
-    text = rendered("system.yaml", {
-        "name": path.stem, "more": more, "what": found.what, "body": found.body,
-        "mass": f"{mass_kg:g}", "drag": None, "attachments": rows(found.attachments_m),
-        "drones": count, "airframe": drone, "drone": kind, "cable": f"{cable_m:g}",
-        "rope": rope_for(mass_kg * STANDARD_GRAVITY_M_S2 / count),
-    })  # fmt: skip
+    count = len(found.attachments_m)
+    kind = Path(drone).stem
+    text = rendered(
+        "system.yaml",
+        {
+            "name": path.stem,
+            "more": more,
+            "what": found.what,
+            "body": found.body,
+            "mass": f"{mass_kg:g}",
+            "drag": None,
+            "attachments": rows(found.attachments_m),
+            "drones": count,
+            "airframe": drone,
+            "drone": kind,
+            "cable": f"{cable_m:g}",
+            "rope": rope_for(mass_kg * STANDARD_GRAVITY_M_S2 / count),
+        },
+    )
     hung = propose(formation_of(build_system(parse_yaml(text, str(path)), str(path)), str(path)))
     margin = hung.hanging.margin_sentence
     if hung.hanging.thrust_margin < MIN_THRUST_MARGIN:
@@ -134,10 +147,14 @@ def write_system(
             "less mass, more drones or longer cables"
         )
     _write(path, text)
-    _tell(path, [
-        f"musls draw {path}", f"musls fly hold --set system={path}{more}",
-        f"musls new scenario NAME --system {path.name}",
-    ])  # fmt: skip
+    _tell(
+        path,
+        [
+            f"musls draw {path}",
+            f"musls fly hold --set system={path}{more}",
+            f"musls new scenario NAME --system {path.name}",
+        ],
+    )
     typer.echo(judge_system(hung.system, flown=fly).sentence)
 
 
@@ -331,7 +348,9 @@ def _with_propeller(
     if resistance_ohm is not None:
         within("--resistance", resistance_ohm, 0.0, 100.0, " ohm")
     file = PropellerFile(path, diameter_in)
-    motor, top_rad_s, why = None, RPM * frame.speed_rpm, "by --rpm"
+    motor = None
+    top_rad_s = RPM * frame.speed_rpm
+    why = "by --rpm"
     if kv is not None and cells is not None:
         nominal_v = Battery(capacity_ah=1.0, cells=cells).nominal_v
         motor, top_rad_s = file.motor(kv, nominal_v, resistance_ohm)
@@ -384,10 +403,19 @@ def scenario(
     place = system_path(system, relative_to=Path(name).parent)
     load = formation_of(load_system(str(place)), f"a scenario of {system}").load
     path = _path(name, ".yaml")
-    _write(path, rendered("scenario.yaml", {
-        "name": path.stem, "system": system, "point": load.point_mass,
-        "mission": None if mission is None else read_mission(mission), "file": mission,
-    }))  # fmt: skip
+    _write(
+        path,
+        rendered(
+            "scenario.yaml",
+            {
+                "name": path.stem,
+                "system": system,
+                "point": load.point_mass,
+                "mission": None if mission is None else read_mission(mission),
+                "file": mission,
+            },
+        ),
+    )
     _tell(path, [f"musls fly {path} --plan", f"musls check {path}", f"musls fly {path}"])
 
 

@@ -40,9 +40,13 @@ def new_table(
     from rich.table import Table
 
     table = Table(
-        title=title, title_justify="left", box=None, pad_edge=False, header_style="bold",
+        title=title,
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        header_style="bold",
         padding=(0, 2, 0, 0),
-    )  # fmt: skip
+    )
     if first:
         table.add_column(first, no_wrap=True)
     for name in numbers:
@@ -74,7 +78,9 @@ class ProgressDisplay:
 
     def __init__(self, title: str, text: str = "", *, quiet: bool = False) -> None:
         """`quiet`: show nothing but notes."""
-        self._title, self._text, self._quiet = title, text, quiet
+        self._title = title
+        self._text = text
+        self._quiet = quiet
         self._bar: Progress | None = None
         self._done = threading.Event()
         self._writer: threading.Thread | None = None
@@ -137,7 +143,8 @@ class ProgressDisplay:
         def show(now: float, session: Session) -> None:
             if not now:
                 return
-            planned, pace = session.guidance.planned_s, ""
+            planned = session.guidance.planned_s
+            pace = ""
             if begin and begin[0][0] is session:
                 _, begin_s, real_s = begin[0]
                 factor = (now - begin_s) / (monotonic() - real_s)

@@ -244,19 +244,42 @@ class Answer(ShownResult):
             f"{self.flown} flights"
         )
         heads = (
-            "", "drones", "mass [kg]", "margin", "hover [min]", "cone [deg]", "cable", "controller",
-            "peak [N]", "factor", "tips [m]", "room [m]", "after a loss",
-        )  # fmt: skip
+            "",
+            "drones",
+            "mass [kg]",
+            "margin",
+            "hover [min]",
+            "cone [deg]",
+            "cable",
+            "controller",
+            "peak [N]",
+            "factor",
+            "tips [m]",
+            "room [m]",
+            "after a loss",
+        )
         rows = []
         for k, choice in enumerate(self.choices, start=1):
-            row, design = choice.row(), choice.design
+            row = choice.row()
+            design = choice.design
             cable = f"{design.length_m:g} m {design.material} {1e3 * design.diameter_m:g} mm"
-            rows.append((
-                f"{k}", f"{design.number} {design.airframe}", f"{design.cost_kg:.2f}",
-                f"{choice.margin:.2f}", _or_none(row["hover_min"], ".1f"), f"{design.cone_deg:g}",
-                cable, design.controller, f"{choice.peak_n:.3g}", f"{choice.factor:.1f}",
-                _or_none(choice.tips_m, ".2f"), f"{design.room_m:.1f}", choice.after_a_loss,
-            ))  # fmt: skip
+            rows.append(
+                (
+                    f"{k}",
+                    f"{design.number} {design.airframe}",
+                    f"{design.cost_kg:.2f}",
+                    f"{choice.margin:.2f}",
+                    _or_none(row["hover_min"], ".1f"),
+                    f"{design.cone_deg:g}",
+                    cable,
+                    design.controller,
+                    f"{choice.peak_n:.3g}",
+                    f"{choice.factor:.1f}",
+                    _or_none(choice.tips_m, ".2f"),
+                    f"{design.room_m:.1f}",
+                    choice.after_a_loss,
+                )
+            )
         if rows:
             yield Table(heads, rows, names=2)
         else:
@@ -336,11 +359,19 @@ def design(
         ConfigError: Something that is asked is wrong.
     """
     asked: dict[str, Any] = {
-        "size_m": list(size_m), "mass_kg": mass_kg, "hooks_m": hooks_m, "wind_m_s": wind_m_s,
-        "gusts_m_s": gusts_m_s, "drones": drones if isinstance(drones, str) else list(drones),
-        "require": require, "fixed": dict(fixed or {}), "cable_model": cable_model,
-        "worlds": worlds, "seed": seed, "settings": list(settings),
-    }  # fmt: skip
+        "size_m": list(size_m),
+        "mass_kg": mass_kg,
+        "hooks_m": hooks_m,
+        "wind_m_s": wind_m_s,
+        "gusts_m_s": gusts_m_s,
+        "drones": drones if isinstance(drones, str) else list(drones),
+        "require": require,
+        "fixed": dict(fixed or {}),
+        "cable_model": cable_model,
+        "worlds": worlds,
+        "seed": seed,
+        "settings": list(settings),
+    }
     question = ask(load, **asked)
     check_present_folder()
     keep = nullcontext(str(out)) if out is not None else tempfile.TemporaryDirectory()
@@ -384,9 +415,16 @@ def _answer(question: Question, static: Static, hangar: Hangar, pick: int, made_
     if choices and not 1 <= pick <= len(choices):
         raise ConfigError(f"--pick {pick}: there are {len(choices)} choices")
     found = Answer(
-        question, choices, rejected, pick, None, static.looked_at, hangar.flown, hangar.cpu_s,
+        question,
+        choices,
+        rejected,
+        pick,
+        None,
+        static.looked_at,
+        hangar.flown,
+        hangar.cpu_s,
         made_as,
-    )  # fmt: skip
+    )
     for number in range(1, len(choices) + 1):
         system = store.folder / f"choice_{number}_system.yaml"
         found.write_pick(number, system, store.folder / MARK.format(number))
@@ -400,7 +438,9 @@ class _Selection:
     """Flies what the static search left, and keeps the front."""
 
     def __init__(self, question: Question, hangar: Hangar) -> None:
-        self.question, self.hangar, self.required = question, hangar, question.required
+        self.question = question
+        self.hangar = hangar
+        self.required = question.required
         self.winds_deg = WINDS_DEG if question.strongest_m_s > 0.0 else (None,)
         self.rejected: list[Rejection] = []
 
@@ -551,9 +591,14 @@ def _front(choices: Sequence[Choice]) -> list[Choice]:
 
     def worth(choice: Choice) -> np.ndarray:
         design = choice.design
-        return np.array([
-            -design.number, -design.cost_kg, choice.margin, design.minutes or 0.0,
-        ])  # fmt: skip
+        return np.array(
+            [
+                -design.number,
+                -design.cost_kg,
+                choice.margin,
+                design.minutes or 0.0,
+            ]
+        )
 
     kept = [
         one
@@ -608,11 +653,15 @@ def _cheaper(
 
 # ---------- Monte Carlo
 
-MASS_SHARE, HOOK_M, WIND_SHARE = 0.03, 0.01, 0.2
+MASS_SHARE = 0.03
+HOOK_M = 0.01
+WIND_SHARE = 0.2
 """Standard deviations: of the load's mass over it, of each hook's place along x and y, and of the
 wind's components over its mean speed."""
 
-LATENCY_S, DELAY_S, FULL = 0.02, 0.1, 0.85
+LATENCY_S = 0.02
+DELAY_S = 0.1
+FULL = 0.85
 """Largest latency of motor commands and delay of set-points, and least charge at the start."""
 
 
@@ -621,18 +670,21 @@ def variation(question: Question, design: Design, wind_deg: float | None) -> dic
     mass_kg = question.cargo.mass_kg
     parameters: dict[str, Any] = {
         "system.load.mass_kg": {
-            "mean": mass_kg, "std": MASS_SHARE * mass_kg, "min": 0.9 * mass_kg,
+            "mean": mass_kg,
+            "std": MASS_SHARE * mass_kg,
+            "min": 0.9 * mass_kg,
             "max": 1.1 * mass_kg,
         },
         "imperfections.command_latency_s": {"min": 0.0, "max": LATENCY_S},
         "imperfections.setpoint_delay_s": {"min": 0.0, "max": DELAY_S},
-    }  # fmt: skip
+    }
     if question.wind_m_s > 0.0:
         mean = question.wind_keys(wind_deg or 0.0)["mean_enu_m_s"]
         for axis in (0, 1):
             parameters[f"wind.mean_enu_m_s.{axis}"] = {
-                "mean": mean[axis], "std": WIND_SHARE * question.wind_m_s,
-            }  # fmt: skip
+                "mean": mean[axis],
+                "std": WIND_SHARE * question.wind_m_s,
+            }
     if not question.cargo.keys.get("point_mass"):
         size_m = float(np.hypot(*question.cargo.edges_m[:2]))
         std = min(HOOK_M, 0.02 * size_m)
@@ -648,7 +700,9 @@ def variation(question: Question, design: Design, wind_deg: float | None) -> dic
 
 def _worlds(found: Answer, hangar: Hangar) -> tuple[Worlds, Converged | None]:
     """Fly the choice in many worlds, and its worst flight with finer steps."""
-    choice, question, store = found.choice, found.question, hangar.store
+    choice = found.choice
+    question = found.question
+    store = hangar.store
     wind_deg = choice.worst.trial.wind_deg
     vary = variation(question, choice.design, wind_deg)
     with writing(store.folder):
@@ -668,9 +722,11 @@ def _worlds(found: Answer, hangar: Hangar) -> tuple[Worlds, Converged | None]:
     if len(peaks) == 2 and np.isfinite(peaks).all():
         peak = Converged.of("max_tension_n", (choice.worst.peak_n, peaks[1], peaks[0]))
     worlds = Worlds(
-        MonteCarlo(plan, Rows(make_rows(plan, store))), outcomes,
-        share("kept", kept, len(outcomes)), vary,
-    )  # fmt: skip
+        MonteCarlo(plan, Rows(make_rows(plan, store))),
+        outcomes,
+        share("kept", kept, len(outcomes)),
+        vary,
+    )
     return worlds, peak
 
 

@@ -17,7 +17,8 @@ from musls_description.config.schema import to_yaml
 
 def system_text(question: Question, design: Design, name: str) -> str:
     """The system of a design as its file."""
-    cargo, cable = question.cargo, design.system.cables[0]
+    cargo = question.cargo
+    cable = design.system.cables[0]
     airframe = design.airframe
     if airframe.endswith((".yaml", ".yml")):
         airframe = os.path.abspath(airframe)

@@ -41,7 +41,9 @@ OVER_GROUND_M = 1.0
 QUICK_S = 8.0
 """Time for which a load hangs in the wind in a short flight."""
 
-HOLD_S, WAY_M, SPEED_M_S = 6.0, 2.0, 0.5
+HOLD_S = 6.0
+WAY_M = 2.0
+SPEED_M_S = 0.5
 """The flight of a design: hold, then to a place so far away and back."""
 
 LOST_AFTER_S = 2.0
@@ -102,7 +104,8 @@ class Trial:
 
     def data(self, question: Question) -> dict[str, Any]:
         """Scenario as plain data."""
-        design, load = self.design, self.design.system.load
+        design = self.design
+        load = self.design.system.load
         height_m = _height_m(question)
         place = [0.0, 0.0, height_m]
         hold_s = QUICK_S if self.quick else HOLD_S
@@ -211,7 +214,8 @@ class Outcome:
         """Requirements that this flight does not keep, one line each."""
         if self.failure:
             return [self.failure]
-        design, lost = self.trial.design, self.trial.lost is not None
+        design = self.trial.design
+        lost = self.trial.lost is not None
         found = list(self.warnings)
         if not (self.landed or self.trial.quick):
             found.append("the drones have not landed at its end")
@@ -262,8 +266,11 @@ class Hangar:
         scheduler: str | None = None,
     ) -> None:
         """`progress` is told what is done and the share of it; see `run_sweep` for the others."""
-        self.question, self.store = question, store
-        self.progress, self.executor, self.scheduler = progress, executor, scheduler
+        self.question = question
+        self.store = store
+        self.progress = progress
+        self.executor = executor
+        self.scheduler = scheduler
         self.flown = 0
         self.cpu_s = 0.0
 

@@ -58,7 +58,8 @@ def write_page(found: Answer, store: Store) -> Path:
 
 
 def _content(found: Answer, folder: Path) -> dict[str, Any]:
-    question, cargo = found.question, found.question.cargo
+    question = found.question
+    cargo = found.question.cargo
     asked = [
         ("load", f"{cargo.what}, {cargo.mass_kg:g} kg"),
         ("wind", f"{question.wind_m_s:g} m/s, gusts add {question.gusts_m_s:g} m/s"),
@@ -102,8 +103,11 @@ def _required(found: Answer) -> Iterator[str]:
 
 def _fixed(found: Answer) -> Iterator[str]:
     fixed = vars(found.question.fixed)
-    yield from (f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
-                for name, value in fixed.items() if value is not None)  # fmt: skip
+    yield from (
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in fixed.items()
+        if value is not None
+    )
 
 
 def _together(rejected: Sequence[Rejection]) -> list[tuple[str, str]]:
@@ -121,7 +125,8 @@ def _shown(value: Any) -> str:
 
 def _of_choice(found: Answer, folder: Path) -> dict[str, Any]:
     """The part of the page about the choice."""
-    choice, question = found.choice, found.question
+    choice = found.choice
+    question = found.question
     design = choice.design
     file = folder / MARK.format(found.picked)
     figures = folder / "figures"
@@ -173,7 +178,8 @@ def _of_choice(found: Answer, folder: Path) -> dict[str, Any]:
 def _command(file: Path, outcome: Outcome, choice: Choice, question: Question) -> str:
     """The command that repeats a flight of the choice."""
     words = [program(), "fly", str(file)]
-    trial, own = outcome.trial, choice.worst.trial
+    trial = outcome.trial
+    own = choice.worst.trial
     if trial.wind_deg != own.wind_deg:
         mean = question.wind_keys(trial.wind_deg or 0.0)["mean_enu_m_s"]
         words += ["--set", f"wind.mean_enu_m_s={mean}"]
@@ -199,9 +205,15 @@ def _statistics(found: Answer) -> list[list[str]]:
     kept = found.worlds.kept
     low, high = kept["mean_low"] or 0.0, kept["mean_high"] or 1.0
     rows = [
-        ["keep all that is required", f"{100 * kept['mean']:.0f} % [{100 * low:.0f}, "
-         f"{100 * high:.0f}]", "", "", "", ""]
-    ]  # fmt: skip
+        [
+            "keep all that is required",
+            f"{100 * kept['mean']:.0f} % [{100 * low:.0f}, {100 * high:.0f}]",
+            "",
+            "",
+            "",
+            "",
+        ]
+    ]
     for name, text, scale, unit in FIGURES:
         if name not in by_name:
             continue
@@ -235,7 +247,8 @@ def _varied(vary: Mapping[str, Any]) -> list[tuple[str, str]]:
     for key, how in vary["parameters"].items():
         name = key
         if key.startswith("system.load.cable_attachments_m"):
-            name, how = "system.load.cable_attachments_m, x and y of each", {"std": how["std"]}
+            name = "system.load.cable_attachments_m, x and y of each"
+            how = {"std": how["std"]}
         words = [f"{word} {value:.4g}" for word, value in how.items()]
         rows[name] = ", ".join(words)
     return list(rows.items())
@@ -270,15 +283,21 @@ def _front_figure(found: Answer) -> Any:
         ink = style.colour("load") if k == found.picked else style.colour("drone_1")
         ax.plot(choice.design.cost_kg, choice.margin, "o", color=ink, ms=7)
         text = f"{k}: {choice.design.number} {Path(choice.design.airframe).stem}"
-        ax.annotate(text, (choice.design.cost_kg, choice.margin), (7, 4),
-                    textcoords="offset points", fontsize=7)  # fmt: skip
+        ax.annotate(
+            text,
+            (choice.design.cost_kg, choice.margin),
+            (7, 4),
+            textcoords="offset points",
+            fontsize=7,
+        )
     for rejection in found.rejected:
         if rejection.design is None:
             continue
         at = rejection.design.cost_kg, rejection.design.wind_margin
         ax.plot(*at, "x", color=style.EVENT, ms=6)
-        ax.annotate(rejection.name, at, (7, -9), textcoords="offset points", fontsize=7,
-                    color=style.EVENT)  # fmt: skip
+        ax.annotate(
+            rejection.name, at, (7, -9), textcoords="offset points", fontsize=7, color=style.EVENT
+        )
     ax.axhline(found.question.required.margin, color=style.INK, lw=0.8, ls="--")
     ax.set(xlabel="mass of drones and cables [kg]", ylabel="least thrust margin")
     ax.set_title("Choices (dots; crosses were rejected, dashed: required)")
@@ -288,7 +307,8 @@ def _front_figure(found: Answer) -> Any:
 
 def _peaks_figure(found: Answer) -> Any:
     """Largest tensions at rest, in flights and in the worlds, against the breaking force."""
-    choice, required = found.choice, found.question.required
+    choice = found.choice
+    required = found.question.required
     design = choice.design
     rest_n = float(design.hanging.rest.load_end_tension_n.max())
     rows: list[tuple[str, float, float]] = [
@@ -319,15 +339,18 @@ def _peaks_figure(found: Answer) -> Any:
     ax.set_ylim(-len(rows) + 0.4, 0.6)
     ax.set_xlim(0.5 * rest_n, 1.6 * design.break_force_n)
     ax.set(xlabel="largest tension of any cable [N]")
-    ax.set_title(f"Tensions; breaks at {number(design.break_force_n)} N (line; "
-                 f"dashed: a {required.factor:g}th of it)")  # fmt: skip
+    ax.set_title(
+        f"Tensions; breaks at {number(design.break_force_n)} N (line; "
+        f"dashed: a {required.factor:g}th of it)"
+    )
     return figure
 
 
 def _worlds_figure(found: Answer) -> Any:
     """How often each margin, tension and distance of rotor tips came in the worlds."""
     assert found.worlds is not None
-    outcomes, required = found.worlds.outcomes, found.question.required
+    outcomes = found.worlds.outcomes
+    required = found.question.required
     gap_m = required.gap_m(found.choice.design.system.drones[0])
     panels: list[tuple[str, list[float | None], float | None]] = [
         ("least thrust margin", [o.margin for o in outcomes], required.margin),

@@ -81,9 +81,11 @@ class Cargo:
     def load(self, hooks_m: Array) -> Load:
         """The load with cables at hooks, (n, 3)."""
         data = {
-            **self.keys, "mass_kg": self.mass_kg, "drag_n_s_m": list(self.drag_n_s_m),
+            **self.keys,
+            "mass_kg": self.mass_kg,
+            "drag_n_s_m": list(self.drag_n_s_m),
             "cable_attachments_m": hooks_m.tolist(),
-        }  # fmt: skip
+        }
         return build(Load, data, self.name)
 
 
@@ -115,9 +117,16 @@ def cargo_of_kind(
     drag = _drag((length, width, height), speed_m_s)
     given = None if hooks_m is None else _hooks(hooks_m)
     return Cargo(
-        named.value, found.what, mass_kg, to_data(keys), named, (length, width, height), given,
-        drag, drag_assumed=True,
-    )  # fmt: skip
+        named.value,
+        found.what,
+        mass_kg,
+        to_data(keys),
+        named,
+        (length, width, height),
+        given,
+        drag,
+        drag_assumed=True,
+    )
 
 
 def cargo_of_file(
@@ -153,10 +162,16 @@ def cargo_of_file(
         kind = LoadKind.point if load.point_mass else LoadKind.box
     drag = (float(given[0]), float(given[1]), float(given[2]))
     return Cargo(
-        name, f"the load of {name}, {x:g} x {y:g} x {z:g} m", mass_kg or load.mass_kg, keys, kind,
-        (x, y, z), None if hooks is None else _hooks(hooks),
-        drag if any(drag) else _drag((x, y, z), speed_m_s), not any(drag),
-    )  # fmt: skip
+        name,
+        f"the load of {name}, {x:g} x {y:g} x {z:g} m",
+        mass_kg or load.mass_kg,
+        keys,
+        kind,
+        (x, y, z),
+        None if hooks is None else _hooks(hooks),
+        drag if any(drag) else _drag((x, y, z), speed_m_s),
+        not any(drag),
+    )
 
 
 def _hooks(given: Sequence[Sequence[float]]) -> tuple[tuple[float, float, float], ...]:
@@ -297,7 +312,8 @@ class Question:
 
     def wind_keys(self, direction_deg: float) -> dict[str, Any]:
         """The wind as a scenario has it, blowing in a direction (0: along the load's x axis)."""
-        angle, gust = math.radians(direction_deg), self.gusts_m_s / GUST_DEVIATIONS
+        angle = math.radians(direction_deg)
+        gust = self.gusts_m_s / GUST_DEVIATIONS
         mean = [self.wind_m_s * math.cos(angle), self.wind_m_s * math.sin(angle), 0.0]
         deviation = [gust, gust, UPRIGHT_GUSTS * gust]
         return {
@@ -307,7 +323,8 @@ class Question:
 
     def assumptions(self) -> Iterator[tuple[str, str]]:
         """What is taken for granted, as pairs of a subject and a sentence."""
-        cargo, required = self.cargo, self.required
+        cargo = self.cargo
+        required = self.required
         if cargo.drag_assumed:
             yield (
                 "drag of the load",

@@ -221,7 +221,8 @@ def search(question: Question, progress: Callable[[str, float], None] | None = N
 
 def _numbers(question: Question) -> Iterator[int]:
     """Numbers of drones, those that are fixed or all."""
-    cargo, fixed = question.cargo, question.fixed
+    cargo = question.cargo
+    fixed = question.fixed
     number = len(cargo.hooks_m) if cargo.hooks_m is not None else fixed.number
     yield from range(1, MOST_DRONES + 1) if number is None else [number]
 
@@ -230,7 +231,9 @@ class Fleet:
     """Formations of so many drones of an airframe."""
 
     def __init__(self, question: Question, airframe: str, number: int) -> None:
-        self.question, self.airframe, self.number = question, airframe, number
+        self.question = question
+        self.airframe = airframe
+        self.number = number
         self.drone = question.fleet[airframe]
         self.looked_at = 0
         self.nearest: Design | None = None
@@ -308,7 +311,8 @@ class Fleet:
                 f"thrust margin {shown_beside(design.wind_margin, required.margin)} at rest in "
                 f"{self.question.strongest_m_s:g} m/s of wind, {required.margin:g} is required"
             )
-        minutes, least = design.minutes, required.hover_min
+        minutes = design.minutes
+        least = required.hover_min
         if minutes is not None and least is not None and minutes < least:
             return f"{minutes:.1f} min of hover, {least:g} min are required"
         if required.room is not None and design.room_m > required.room:
@@ -319,7 +323,8 @@ class Fleet:
 
     def _formations(self, hooks_m: Array) -> Iterator[Design]:
         """All formations that hold the load level, rotors apart."""
-        fixed, drone = self.question.fixed, self.drone
+        fixed = self.question.fixed
+        drone = self.drone
         usual_m = cable_length_m(tip_radius_m(drone))
         lengths = [float(f"{share * usual_m:.2g}") for share in LENGTHS]
         flat = self.number == 1
@@ -364,9 +369,13 @@ class Fleet:
         cable = system.cables[0]
         assert cable.material is not None
         return Design(
-            self.airframe, cone_deg, cable.material, cable.nominal_diameter_m, hanging,
+            self.airframe,
+            cone_deg,
+            cable.material,
+            cable.nominal_diameter_m,
+            hanging,
             self.question.fixed.controller or "formation",
-        )  # fmt: skip
+        )
 
     def _system(
         self, hooks_m: Array, load: Load, length_m: float, cone_deg: float
@@ -383,7 +392,8 @@ class Fleet:
 
     def _cable(self, pull_n: float, length_m: float) -> Cable:
         """The lightest cable that holds a pull; of those that weigh nearly the same the best."""
-        fixed, factor = self.question.fixed, self.question.required.factor
+        fixed = self.question.fixed
+        factor = self.question.required.factor
         sizes = diameters_m(pull_n, PEAK * factor * pull_n, fixed.diameter_m)
         if fixed.material is not None:
             sizes = {fixed.material: sizes[fixed.material]}
@@ -400,8 +410,10 @@ class Fleet:
 
     def _in_wind(self, design: Design) -> Design:
         """The design with its margin and tension at rest in the strongest wind."""
-        hanging, speed = design.hanging, self.question.strongest_m_s
-        margin, tension_n = hanging.thrust_margin, float(hanging.rest.load_end_tension_n.max())
+        hanging = design.hanging
+        speed = self.question.strongest_m_s
+        margin = hanging.thrust_margin
+        tension_n = float(hanging.rest.load_end_tension_n.max())
         brief = Brief(
             name=design.system.name,
             system=design.system,

@@ -102,7 +102,8 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         """Begin an episode, see `TransportVectorEnv.reset`."""
         _, info = self.worlds.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
-        n, seed = len(self.agents), int(self.worlds.seeds[0])
+        n = len(self.agents)
+        seed = int(self.worlds.seeds[0])
         self._network = Network(self._links, n, self._leader, seed)
         return self._each(), {name: self._of_world(info) for name in self.agents}
 
@@ -177,8 +178,10 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
 
     def _each_by_itself(self) -> dict[str, Array]:
         """Observations of agents that know what their drones know, by agent."""
-        worlds, network = self.worlds, self._network
-        motion, time_s = worlds.batch.estimate[0], float(worlds.batch.time_s[0])
+        worlds = self.worlds
+        network = self._network
+        motion = worlds.batch.estimate[0]
+        time_s = float(worlds.batch.time_s[0])
         numbers = {name: self.possible_agents.index(name) + 1 for name in self.agents}
         network.arrive(time_s)
         for number in numbers.values():

@@ -226,9 +226,14 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             action_scale = self.task.action_scale if at_default else 1.0
         counts = {"num_envs": num_envs, "variants": variants, "history": history}
         _check_sizes(counts, periods, action_scale, duration_s)
-        self.num_envs, self.duration_s, self.render_mode = num_envs, duration_s, render_mode
-        self.action_scale, self.step_s = action_scale, periods * CONTROL_PERIOD_S
-        self._periods, self._reward, self._by_parts = periods, reward, dict_observations
+        self.num_envs = num_envs
+        self.duration_s = duration_s
+        self.render_mode = render_mode
+        self.action_scale = action_scale
+        self.step_s = periods * CONTROL_PERIOD_S
+        self._periods = periods
+        self._reward = reward
+        self._by_parts = dict_observations
         self.nominal = nominal = self._load(scenario, dict(overrides or {}))
         self._build(nominal, _drawn(nominal, randomise or {}, min(variants, num_envs)), threads)
         self._lay_out(history)
@@ -236,7 +241,8 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
     def _load(self, scenario: str | Scenario | None, changed: dict[str, Any]) -> Scenario:
         """Load a scenario, or that of the task, with changed keys."""
         if scenario is None:
-            scenario, changed = self.task.scenario, {**self.task.overrides, **changed}
+            scenario = self.task.scenario
+            changed = {**self.task.overrides, **changed}
         nominal = load_scenario(scenario, changed)
         if nominal.start.kind == "ground":
             raise ConfigError(
@@ -268,7 +274,8 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
 
     def _lay_out(self, history: int) -> None:
         """Lay out actions and observations, and let the task make its own."""
-        nominal, num_envs = self.nominal, self.num_envs
+        nominal = self.nominal
+        num_envs = self.num_envs
         self.setup = setup = ControlSetup(
             self.system, nominal.formation, nominal.physics.gravity_m_s2, CONTROL_PERIOD_S
         )
@@ -308,7 +315,8 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
     def parts(self) -> dict[str, Array]:
         """Parts of `Observations` by name, (worlds, ...)."""
         history = self.observations.shapes.get("actions", (0,))[0]
-        batch, past = self.batch, self._past[:, :history]
+        batch = self.batch
+        past = self._past[:, :history]
         return self.observations.parts(batch.estimate, batch.tension_n, self.goal, past)
 
     @property
@@ -408,7 +416,9 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         if self.autoreset_mode is AutoresetMode.NEXT_STEP and self._over.any():
             again = np.flatnonzero(self._over)
             self._begin(again)
-            reward[again], failed[again], truncated[again] = 0.0, False, False
+            reward[again] = 0.0
+            failed[again] = False
+            truncated[again] = False
         over = self._over = failed | truncated
         info = self._info()
         if self.autoreset_mode is AutoresetMode.SAME_STEP and over.any():
@@ -486,7 +496,8 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
 
     def _last_seen(self, over: Array) -> Array:
         """Observations of worlds whose episodes are over, an object each, None elsewhere."""
-        seen, last = self._observed(), np.full(self.num_envs, None, object)
+        seen = self._observed()
+        last = np.full(self.num_envs, None, object)
         for i in np.flatnonzero(over):
             last[i] = {k: v[i].copy() for k, v in seen.items()} if self._by_parts else seen[i]
         return last
@@ -620,7 +631,8 @@ def _drawn(
     """Scenarios drawn evenly of ranges, by the scenario's seed; the nominal one without ranges."""
     if not randomise:
         return [nominal]
-    generator, ranges = np.random.default_rng(nominal.seed), {}
+    generator = np.random.default_rng(nominal.seed)
+    ranges = {}
     for key, given in randomise.items():
         try:
             low, high = np.moveaxis(np.asarray(given, float), -1, 0)
@@ -647,8 +659,10 @@ class Film:
     def __init__(
         self, batch: Batch, goal_enu_m: Array, system: SlungLoadSystem, duration_s: float
     ) -> None:
-        self._batch, self._goal_enu_m = batch, goal_enu_m
-        self._system, self._duration_s = system, duration_s
+        self._batch = batch
+        self._goal_enu_m = goal_enu_m
+        self._system = system
+        self._duration_s = duration_s
         self._kept: list[list[Row]] = [[] for _ in range(batch.worlds)]
 
     def begin(self, worlds: Numbers) -> None:
@@ -664,7 +678,8 @@ class Film:
                 self._note(i)
 
     def _note(self, i: int) -> None:
-        batch, goal = self._batch, self._goal_enu_m
+        batch = self._batch
+        goal = self._goal_enu_m
         self._kept[i].append(
             (batch.time_s[i], batch.motion[i].copy(), batch.tension_n[i].copy(), goal[i].copy())
         )

@@ -20,14 +20,22 @@ except ModuleNotFoundError as missing:
     packages = install_command("stable-baselines3", "onnx")
     raise MuslsError(f"musls.learning.for_sb3 needs {missing.name}: {packages}") from missing
 
-MAX_SEEN, LEAST_SPREAD = 10.0, 0.05
+MAX_SEEN = 10.0
+LEAST_SPREAD = 0.05
 """Normalised observations are cut off at the first while it learns, and none that spread less than
 the second are blown up."""
 
 PPO_SETTINGS = {
-    "n_steps": 32, "batch_size": 512, "n_epochs": 8, "learning_rate": 5e-4, "target_kl": 0.06,
-    "gamma": 0.96, "use_sde": True, "sde_sample_freq": 8, "policy_kwargs": {"log_std_init": -2.0},
-}  # fmt: skip
+    "n_steps": 32,
+    "batch_size": 512,
+    "n_epochs": 8,
+    "learning_rate": 5e-4,
+    "target_kl": 0.06,
+    "gamma": 0.96,
+    "use_sde": True,
+    "sde_sample_freq": 8,
+    "policy_kwargs": {"log_std_init": -2.0},
+}
 """Settings of stable-baselines3's PPO for 128 worlds.
 
 Its own are made for one slow world, and count on what comes in 100 steps, 8 s here; a drone is
@@ -58,7 +66,8 @@ class Worlds(VecEnv):
 
         Worlds that begin together would show a learner one part of the task at a time.
         """
-        worlds, group = self.worlds, np.arange(self.num_envs) % AGES
+        worlds = self.worlds
+        group = np.arange(self.num_envs) % AGES
         seen: Array = worlds.reset(seed=self._seeds[0])[0]
         self._reset_seeds()
         steps = round(worlds.unwrapped.duration_s / worlds.unwrapped.step_s / AGES)
@@ -122,17 +131,20 @@ def save_policy(model: BaseAlgorithm, path: str | Path) -> None:
     Raises:
         MuslsError: It was trained on something else, or is another kind of policy.
     """
-    normal, policy = model.get_env(), model.policy
+    normal = model.get_env()
+    policy = model.policy
     if not isinstance(normal, VecNormalize) or not hasattr(policy, "action_net"):
         raise MuslsError("save_policy: must be PPO or A2C that was trained on for_sb3's worlds")
     scale = 1.0 / np.sqrt(normal.obs_rms.var + normal.epsilon)
     layers = [*policy.mlp_extractor.policy_net, policy.action_net]
-    arrays, last = {"centre": normal.obs_rms.mean, "scale": scale}, "normal"
+    arrays = {"centre": normal.obs_rms.mean, "scale": scale}
+    last = "normal"
     nodes: list[Any] = []
     nodes.append(onnx.helper.make_node("Sub", ["observation", "centre"], ["shifted"]))
     nodes.append(onnx.helper.make_node("Mul", ["shifted", "scale"], [last]))
     for i, layer in enumerate(layers):
-        into, names = f"x_{i}", [f"weight_{i}", f"bias_{i}"]
+        into = f"x_{i}"
+        names = [f"weight_{i}", f"bias_{i}"]
         kind = {"Linear": "Gemm"}.get(type(layer).__name__, type(layer).__name__)
         inputs = [last]
         given: dict[str, Any] = {}
@@ -140,7 +152,8 @@ def save_policy(model: BaseAlgorithm, path: str | Path) -> None:
             size = SPREAD if layer is layers[-1] else 1.0
             parts = zip(names, layer.parameters(), strict=True)
             arrays |= {n: size * part.detach().numpy() for n, part in parts}
-            inputs, given = [last, *names], {"transB": 1}
+            inputs = [last, *names]
+            given = {"transB": 1}
         nodes.append(onnx.helper.make_node(kind, inputs, [into], **given))
         last = into
     ends = [

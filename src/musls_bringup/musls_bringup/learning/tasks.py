@@ -80,7 +80,8 @@ class Track(Task):
 
     def act(self, env: TransportVectorEnv) -> None:
         """Move the goal: x = a sin(w t), y = a/2 sin(2 w t)."""
-        omega, goal = self._omega, env.goal
+        omega = self._omega
+        goal = env.goal
         for axis, (size, times) in enumerate([(self.reach_m, 1.0), (0.5 * self.reach_m, 2.0)]):
             phase = times * omega * env.batch.time_s
             goal.position_enu_m[:, axis] = env.start_enu_m[0, axis] + size * np.sin(phase)
@@ -108,7 +109,8 @@ class Gate(Task):
 
     def failed(self, env: TransportVectorEnv) -> Mask:
         """Whether the base task failed, or a body is within its half width of the gate's frame."""
-        gate, half = env.nominal.world.obstacles[0], self.half_width_m
+        gate = env.nominal.world.obstacles[0]
+        half = self.half_width_m
         if not isinstance(gate, GateObstacle):
             raise ConfigError(f"scenario {env.nominal.name}: world.obstacles[0] must be a gate")
         x, y, z = np.moveaxis(np.abs(env.batch.position_enu_m - gate.position_enu_m), -1, 0)
@@ -130,7 +132,8 @@ class LostDrone(Task):
 
     def prepare(self, env: TransportVectorEnv) -> None:
         """Make room for what is drawn."""
-        self._which, self._at_s = np.zeros(env.num_envs, int), np.zeros(env.num_envs)
+        self._which = np.zeros(env.num_envs, int)
+        self._at_s = np.zeros(env.num_envs)
 
     def begin(self, env: TransportVectorEnv, worlds: Numbers) -> None:
         """Draw which and when."""

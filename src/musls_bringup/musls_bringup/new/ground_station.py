@@ -17,17 +17,26 @@ from typing import Any
 from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import shown
 
-WAYPOINT, LOITER_UNLIMITED, LOITER_TURNS, LOITER_TIME = 16, 17, 18, 19
-RETURN_TO_LAUNCH, LAND, TAKEOFF, SPLINE_WAYPOINT = 20, 21, 22, 82
+WAYPOINT = 16
+LOITER_UNLIMITED = 17
+LOITER_TURNS = 18
+LOITER_TIME = 19
+RETURN_TO_LAUNCH = 20
+LAND = 21
+TAKEOFF = 22
+SPLINE_WAYPOINT = 82
 CHANGE_SPEED = 178
 
 _PLACES = (WAYPOINT, LOITER_UNLIMITED, LOITER_TURNS, LOITER_TIME, SPLINE_WAYPOINT, LAND)
 _WITH_HOLD = (WAYPOINT, LOITER_TIME, SPLINE_WAYPOINT)
 
-_OVER_SEA, _OVER_HOME, _OVER_GROUND = (0, 5), (3, 6), (10, 11)
+_OVER_SEA = (0, 5)
+_OVER_HOME = (3, 6)
+_OVER_GROUND = (10, 11)
 """Frames of MAVLink by what their heights are relative to."""
 
-_RADIUS_M, _FLATTENING = 6_378_137.0, 1.0 / 298.257_223_563
+_RADIUS_M = 6_378_137.0
+_FLATTENING = 1.0 / 298.257_223_563
 """Equator and flattening of WGS 84."""
 
 LONGEST_WAY_M = 20_000.0
@@ -91,7 +100,8 @@ def _mission(
 ) -> GroundMission:
     points: list[tuple[float, float, float, float, float]] = []
     left_out: list[str] = []
-    yaw_rad, height_m = 0.0, math.nan
+    yaw_rad = 0.0
+    height_m = math.nan
     for k, command in enumerate(commands, start=1):
         where = f"{path}: item {k}"
         hold_s, _, _, heading_deg, latitude, longitude, altitude_m = command.values

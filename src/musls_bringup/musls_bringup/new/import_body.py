@@ -87,7 +87,8 @@ def read_rigid_body(path: Path, speed_max_rad_s: float | None = None) -> RigidBo
     if not os.path.isfile(path):
         raise ConfigError(f"{shown(str(path), 200)}: no such file")
     check_xml(path)
-    is_drone, warned = speed_max_rad_s is not None, list[str]()
+    is_drone = speed_max_rad_s is not None
+    warned = list[str]()
     mujoco.set_mju_user_warning(warned.append)  # else they are written to MUJOCO_LOG.TXT
     try:
         is_sdf = path.suffix.lower() == ".sdf"
@@ -150,11 +151,19 @@ _OTHERS_REMEDY = re.compile(r"[;,.]?\s*(?:use|consider|try|set)\s+(?:setting\s+)
 """Advice of MuJoCo's to set an option of its own, which there is no way to set here."""
 
 
-_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError,
-               ElementTree.ParseError)  # fmt: skip
+_UNREADABLE = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    ElementTree.ParseError,
+)
 """Errors of readers at files that are no XML, or not theirs: encodings, empty elements, numbers."""
 
-MOST_ENTRIES, MOST_CELLS = 10_000, 1_000_000
+MOST_ENTRIES = 10_000
+MOST_CELLS = 1_000_000
 """Numbers of things, and of cells of a ground, that MJCF may ask for; memory is taken for each."""
 
 
@@ -387,10 +396,12 @@ def _flat(model: Element, path: Path, above: tuple[Path, ...]) -> Element:
     flat = Element("model", {"name": model.get("name", "")})
     if (own := model.find("pose")) is not None:
         flat.append(own)
-    waiting, known = list(inner), dict(named)
+    waiting = list(inner)
+    known = dict(named)
     while waiting:  # some stand in links of others
         name = next((n for n in waiting if _leads_somewhere(named[n], known)), waiting[0])
-        (part, merged), place = inner[name], _in_model(named[name], known)
+        (part, merged) = inner[name]
+        place = _in_model(named[name], known)
         waiting.remove(name)
         for element in part:
             if element.tag != "pose":
@@ -517,7 +528,8 @@ def _pose(element: Element) -> Pose:
 
 def _in_model(element: Element, named: Mapping[str, Element], depth: int = 0) -> Pose:
     """Pose of a link, joint or frame in its model, by way of those that it is given in."""
-    pose, above = element.find("pose"), None
+    pose = element.find("pose")
+    above = None
     if pose is not None:
         above = pose.get("relative_to")
     if above is None:
@@ -550,7 +562,8 @@ def _add_inertia(body: Any, inertial: Element | None) -> None:
     turn = matrix(q)
     inertia = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
     body.explicitinertial = True
-    body.mass, body.ipos = float(found.findtext("mass", "1")), position
+    body.mass = float(found.findtext("mass", "1"))
+    body.ipos = position
     body.fullinertia = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
 
 
@@ -599,9 +612,17 @@ def _scale_to(body: Any, mass_kg: str) -> None:
 def _merged(model: Any, data: Any, path: Path, rotors: Set[str]) -> RigidBody:
     """All bodies as one; those of rotors collide with nothing."""
     numbers = (
-        model.body_mass, model.body_inertia, model.geom_aabb, data.xpos, data.xmat, data.xipos,
-        data.ximat, data.geom_xpos, data.geom_xmat, data.site_xpos,
-    )  # fmt: skip
+        model.body_mass,
+        model.body_inertia,
+        model.geom_aabb,
+        data.xpos,
+        data.xmat,
+        data.xipos,
+        data.ximat,
+        data.geom_xpos,
+        data.geom_xmat,
+        data.site_xpos,
+    )
     if not all((np.abs(part) < LARGEST).all() for part in numbers):
         raise ConfigError(f"{path}: a mass, inertia, size or place in it is not below {LARGEST:g}")
     if np.sum(model.body_mass[1:]) <= 0.0:
@@ -610,7 +631,8 @@ def _merged(model: Any, data: Any, path: Path, rotors: Set[str]) -> RigidBody:
     for name in sorted(rotors):
         if root[:, 2] @ data.body(name).xmat.reshape(3, 3)[:, 2] < TILTED:
             raise ConfigError(f"{path}: {name} is tilted, which is not modelled")
-    turns, centres = root.T @ data.ximat[1:].reshape(-1, 3, 3), data.xipos[1:] @ root
+    turns = root.T @ data.ximat[1:].reshape(-1, 3, 3)
+    centres = data.xipos[1:] @ root
     inertias = turns * model.body_inertia[1:, None] @ np.swapaxes(turns, 1, 2)
     mass, inertia, own = joined(model.body_mass[1:], inertias, centres)
     centre = centres[0] - own[0]
@@ -619,7 +641,8 @@ def _merged(model: Any, data: Any, path: Path, rotors: Set[str]) -> RigidBody:
     for i in np.flatnonzero(solid & (model.geom_bodyid > 0)):
         if model.body(model.geom_bodyid[i]).name in rotors:
             continue
-        middle, half = model.geom_aabb[i, :3], model.geom_aabb[i, 3:]
+        middle = model.geom_aabb[i, :3]
+        half = model.geom_aabb[i, 3:]
         signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
         turn = data.geom_xmat[i].reshape(3, 3)
         corners.append((data.geom_xpos[i] + (middle + signs * half) @ turn.T) @ root - centre)

@@ -18,7 +18,9 @@ from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.propulsion import Motor
 
-GRAM_N, KG_N, RPM = 1e-3 * STANDARD_GRAVITY_M_S2, STANDARD_GRAVITY_M_S2, 2.0 * math.pi / 60.0
+GRAM_N = 1e-3 * STANDARD_GRAVITY_M_S2
+KG_N = STANDARD_GRAVITY_M_S2
+RPM = 2.0 * math.pi / 60.0
 _QUANTITIES = {  # how makers head the columns of a test table, and the size of their units
     "thrust": (r"thrust|pull", {"g": GRAM_N, "gf": GRAM_N, "kg": KG_N, "kgf": KG_N, "n": 1.0}),
     "speed": (
@@ -29,7 +31,7 @@ _QUANTITIES = {  # how makers head the columns of a test table, and the size of 
     "power": (r"(?:input |electrical )?(?:power|watts)", {"w": 1.0, "": 1.0}),
     "voltage": (r"voltage|volts", {"v": 1.0, "": 1.0}),
     "current": (r"current|amps", {"a": 1.0, "": 1.0}),
-}  # fmt: skip
+}
 
 ALIKE = 10.0
 """Thrust over squared speed of two rows differs by less, from a third of the full speed on."""
@@ -45,7 +47,9 @@ class RotorTable:
     """
 
     def __init__(self, thrust_n: Array, speed_rad_s: Array, torque_n_m: Array | None) -> None:
-        self.thrust_n, self.speed_rad_s, self.torque_n_m = thrust_n, speed_rad_s, torque_n_m
+        self.thrust_n = thrust_n
+        self.speed_rad_s = speed_rad_s
+        self.torque_n_m = torque_n_m
 
     def at(self, thrust_n: float, quantity: Array) -> float:
         """A quantity of the table at a thrust."""
@@ -84,7 +88,8 @@ class MotorTable(RotorTable):
         """
         if self.torque_n_m is None or self.power_w is None:
             raise ConfigError("--kv: the table needs columns of torque and of power")
-        torque_n_m, power_w = self.torque_n_m, self.power_w
+        torque_n_m = self.torque_n_m
+        power_w = self.power_w
 
         def missed(found: Array) -> Array:
             motor = Motor(

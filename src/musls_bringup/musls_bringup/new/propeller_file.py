@@ -153,7 +153,8 @@ def _rows_of_uiuc(lines: Sequence[str]) -> Iterator[_Row]:
 
 def _rows_of_apc(lines: Sequence[str]) -> Iterator[_Row]:
     """The row at rest, V = 0, of each speed."""
-    rpm, places = "", dict[str, int]()
+    rpm = ""
+    places = dict[str, int]()
     for line in lines:
         if match := re.fullmatch(r"PROP RPM\s*=\s*([0-9.]+)", line, re.IGNORECASE):
             rpm = match[1]

@@ -25,7 +25,8 @@ MOTOR = {
 IDLE = 0.15
 """Speed at zero command over the largest, as of PX4's x500."""
 
-SPEEDS_RPM, MOST_THRUST_N = (100.0, 2e5), 1e4
+SPEEDS_RPM = (100.0, 2e5)
+MOST_THRUST_N = 1e4
 """Speeds of propellers at full throttle, and the largest thrust of one."""
 
 
@@ -93,7 +94,8 @@ class BladedRotor:
             raise ValueError(f"<link_name>{self.link}</link_name>: no such link")
         if not self.lift_n_s2 > 0.0:
             raise ValueError(f"{self.link}: its blades lift nothing (a0, cla, area)")
-        fastest, slowing = abs(self.command_rad_s), self.gain_n_m_s + self.damping_n_m_s
+        fastest = abs(self.command_rad_s)
+        slowing = self.gain_n_m_s + self.damping_n_m_s
         if np.isfinite(self.gain_n_m_s):
             fastest = min(
                 _speed_rad_s(self.drag_n_m_s2, slowing, self.gain_n_m_s * fastest),
@@ -200,8 +202,10 @@ def actuator_rotors(
 
     rotors = []
     for i in np.flatnonzero(model.actuator_trntype == mujoco.mjtTrn.mjTRN_SITE):
-        force, moment = model.actuator_gear[i, :3], model.actuator_gear[i, 3:]
-        name, site = model.actuator(i).name, model.site(model.actuator_trnid[i, 0]).name
+        force = model.actuator_gear[i, :3]
+        moment = model.actuator_gear[i, 3:]
+        name = model.actuator(i).name
+        site = model.site(model.actuator_trnid[i, 0]).name
         tilted = np.abs(model.site_quat[model.actuator_trnid[i, 0], 1:3]).max() > 1e-6
         full_n = model.actuator_ctrlrange[i, 1] * force[2] * model.actuator_gainprm[i, 0]
         along_z = not (tilted or force[:2].any() or moment[:2].any())

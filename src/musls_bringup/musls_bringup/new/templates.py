@@ -101,10 +101,13 @@ def starting_load(
     top = height / 2.0
     if kind == LoadKind.point:
         return StartingLoad(
-            ["point_mass: true     # all cables pull at its centre, it does not turn",
-             f"collision: {{size_m: {_row(edges_m)}}}"],
-            np.zeros((count, 3)), "a point mass",
-        )  # fmt: skip
+            [
+                "point_mass: true     # all cables pull at its centre, it does not turn",
+                f"collision: {{size_m: {_row(edges_m)}}}",
+            ],
+            np.zeros((count, 3)),
+            "a point mass",
+        )
     if kind == LoadKind.ring:
         radius = length / 2.0
         across = mass_kg * (radius**2 / 2.0 + height**2 / 12.0)
@@ -156,7 +159,8 @@ def _angle(
 
 def imported_load(body: RigidBody, names: Sequence[str], file: str) -> StartingLoad:
     """A load as its file has it, with cables at named places."""
-    box, middle = _row(body.box_m), _row(body.box_middle_m)
+    box = _row(body.box_m)
+    middle = _row(body.box_middle_m)
     lines = [*_inertia(body.inertia_kg_m2), f"collision: {{size_m: {box}, center_m: {middle}}}"]
     return StartingLoad(lines, body.chosen(names), f"the body of {file}")
 
@@ -186,7 +190,8 @@ def rows(values: Array) -> list[str]:
 
 # ---------- Cables
 
-PULL_N, ROPE_M = 6.0, 0.003
+PULL_N = 6.0
+ROPE_M = 0.003
 """Load and diameter of a usual rope."""
 
 ROPE_MATERIAL: Material = "hmpe"
@@ -231,10 +236,16 @@ X500_TIP_M = 0.37
 def airframe(name: str, beside: Path) -> Drone:
     """Airframe of a shipped part or of a file; a relative one is beside a system's file."""
     data = {
-        "name": "one", "drones": {"from": name}, "cables": {"from": "rope"},
-        "load": {"mass_kg": 1.0, "point_mass": True, "cable_attachments_m": [[0.0, 0.0, 0.0]],
-                 "collision": {"size_m": [1.0, 1.0, 1.0]}},
-    }  # fmt: skip
+        "name": "one",
+        "drones": {"from": name},
+        "cables": {"from": "rope"},
+        "load": {
+            "mass_kg": 1.0,
+            "point_mass": True,
+            "cable_attachments_m": [[0.0, 0.0, 0.0]],
+            "collision": {"size_m": [1.0, 1.0, 1.0]},
+        },
+    }
     drone = build_system(data, str(beside)).drones[0]
     if not can_steer(drone):
         raise ConfigError(f"{name}: {CANNOT_STEER}")
@@ -281,7 +292,8 @@ SPREAD_M = 0.064
 """Torque over thrust of a propeller per diameter, C_P / (2 pi C_T) with C_P = 0.04, C_T = 0.1: a
 rule of thumb for two blades at rest, to be replaced by a torque from the data sheet."""
 
-ROTORS_ABOVE, HOOK_BELOW = 0.24, 0.2
+ROTORS_ABOVE = 0.24
+HOOK_BELOW = 0.2
 """Rotors above the centre of mass and the cable below it, over the height; 6 and 5 cm of 25 cm."""
 
 X500_DRAG = 8.06428e-05
@@ -327,7 +339,8 @@ class Airframe:
     def by(self, table: RotorTable) -> Airframe:
         """The airframe with rotors that hover and have full thrust as a table says."""
         count = len(self.hubs) if self.hubs else self.rotors
-        each_n, full_n = self.mass_kg * STANDARD_GRAVITY_M_S2 / count, float(table.thrust_n[-1])
+        each_n = self.mass_kg * STANDARD_GRAVITY_M_S2 / count
+        full_n = float(table.thrust_n[-1])
         hover_rad_s = table.at(each_n, table.speed_rad_s)
         hover_n = table.at(each_n, table.thrust_n)
         torque = table.torque_n_m
@@ -341,7 +354,8 @@ class Airframe:
     def _even_hubs(self) -> list[tuple[Array, str]]:
         if self.rotors not in ORDER:
             raise ConfigError(f"--rotors = {self.rotors}: 4, 6 or 8; for others edit the file")
-        places, step = [], 2.0 * math.pi / self.rotors
+        places = []
+        step = 2.0 * math.pi / self.rotors
         for k, spin in ORDER[self.rotors]:
             angle = (k + 0.5) * step
             place = np.array([np.cos(angle), np.sin(angle), 0.0]) * self.wheelbase_m / 2.0
@@ -351,7 +365,8 @@ class Airframe:
     def as_text(self) -> dict[str, Any]:
         """Numbers for the template of an airframe."""
         hubs = self.hubs or self._even_hubs()
-        rotors, place = len(hubs), np.array([place for place, _ in hubs])
+        rotors = len(hubs)
+        place = np.array([place for place, _ in hubs])
         wheelbase_m = 2.0 * float(np.hypot(*place.T[:2]).max())
         weight_n = self.mass_kg * STANDARD_GRAVITY_M_S2
         lift_n = rotors * self.thrust_n

@@ -206,18 +206,26 @@ def reproduce_paper(
             if row.wanted in found
         ]
         drawn = [
-            PaperPicture(figure.title, figure.why, picture(draw(figure, recordings(curves, found))),
-                  [flight.command for flight in curves.values()])
+            PaperPicture(
+                figure.title,
+                figure.why,
+                picture(draw(figure, recordings(curves, found))),
+                [flight.command for flight in curves.values()],
+            )
             for figure, curves in zip(paper.figures, flights_of, strict=True)
             if found.keys() >= set(curves.values())
-        ]  # fmt: skip
+        ]
         if flights and ended is None:
             results += _table_iii(flights, work / "table_iii")
             drawn += [
-                PaperPicture(f"Fig. 5 and 8, simulated and recorded: {label(path.stem)}", WHY,
-                      picture(path.read_bytes()), [])
+                PaperPicture(
+                    f"Fig. 5 and 8, simulated and recorded: {label(path.stem)}",
+                    WHY,
+                    picture(path.read_bytes()),
+                    [],
+                )
                 for path in sorted((work / "table_iii" / SYSTEM / "figures").glob("*.png"))
-            ]  # fmt: skip
+            ]
         _write(paper, results, drawn, work, cut)
     if ended is not None:
         raise ended
@@ -305,11 +313,16 @@ def _write(
     (folder / "report.html").write_text(page, encoding="utf-8")
     rows = [
         {
-            "table": r.group, "what": r.row.what, "unit": r.row.unit, "paper": r.row.paper,
-            "ours": r.ours, "command": r.row.wanted.command, "why": r.row.why,
+            "table": r.group,
+            "what": r.row.what,
+            "unit": r.row.unit,
+            "paper": r.row.paper,
+            "ours": r.ours,
+            "command": r.row.wanted.command,
+            "why": r.row.why,
         }
         for r in results
-    ]  # fmt: skip
+    ]
     about = {"paper": paper.title, "source": paper.source, "partial": cut}
     text = json.dumps({**about, "rows": rows}, indent=2)
     (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
@@ -440,8 +453,10 @@ def drawn_figure(figure: PaperFigure, flights: Mapping[str, Recording]) -> Figur
         ax.set_ylabel(panel.label)
         handles = {handle.get_label(): handle for handle in ax.get_legend_handles_labels()[0]}
         ax.legend(
-            handles=list(handles.values()), loc="center left", bbox_to_anchor=(1.01, 0.5),
+            handles=list(handles.values()),
+            loc="center left",
+            bbox_to_anchor=(1.01, 0.5),
             fontsize=7.0,
-        )  # fmt: skip
+        )
     axes[-1].set_xlabel("time [s]" if figure.x is None else text_of(figure.x))
     return drawn

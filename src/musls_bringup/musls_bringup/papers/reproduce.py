@@ -72,7 +72,8 @@ def fit_drones(
     names = ("MPC_XY_P", *(f"MPC_XY_VEL_{k}_ACC" for k in "PID"))
     chosen = scenario.autopilot.parameters
     gains = {name: chosen.get(name, PX4_PARAMETERS[name].default) for name in names}
-    total, done = 2 * len(flown), 0
+    total = 2 * len(flown)
+    done = 0
 
     def flight(mission: flights.Mission, faults: Imperfections | None) -> Recording:
         nonlocal done
@@ -291,7 +292,9 @@ def _column(
         group: [read_recording(f) for f in variant.folders(work, group, options.seeds)]
         for group in variant.overrides
     }
-    comparisons, intervals, seen_turning = {}, {}, []
+    comparisons = {}
+    intervals = {}
+    seen_turning = []
     spread: dict[str, dict[str, Interval]] = {}
     for stage, real_cuts in variant.mission.real.items():
         sims = flown[variant.group[stage]]
@@ -343,7 +346,8 @@ def table(columns: Sequence[SystemColumn], options: ReproduceOptions) -> str:
 def _cell(column: SystemColumn, stage: str, body: str) -> str:
     errors = column.comparisons[stage].errors[body]
     (low, flat), (high, steep) = column.intervals[stage][body]
-    mm, deg = 1e3 * errors.translational_error_m, errors.geodesic_error_deg
+    mm = 1e3 * errors.translational_error_m
+    deg = errors.geodesic_error_deg
     texts = [
         f"**{value:.1f}**" if round(value, 1) <= paper else f"{value:.1f}"
         for value, paper in zip((mm, deg), flights.TABLE_III[stage][body], strict=True)

@@ -193,7 +193,8 @@ def fly_through_graph(
         file.write_text(to_yaml(scenario), encoding="utf-8")
         check_control(read_brief(file))
         guides = guides_of(scenario, file)
-        statistics, controller = work / "simulator.json", work / "controller.json"
+        statistics = work / "simulator.json"
+        controller = work / "controller.json"
         fault = work / "fault.txt"
         begun: list[_Flight] = []
         with bag_of(begun, work / "bag"), processes.Graph(work / "logs") as nodes:
@@ -259,10 +260,15 @@ def fly_through_graph(
         fault.unlink(missing_ok=True)
         speed["events"] = [vars(event) for event in recording.events]
         summary = write_results(
-            scenario, work, recording, speed, ending, say,
+            scenario,
+            work,
+            recording,
+            speed,
+            ending,
+            say,
             report=options.report and not failures,
             command=f"{program()} ros fly {out / 'scenario.yaml'}",
-        )  # fmt: skip
+        )
     for failure in failures:
         raise processes.NodeFailed(f"{failure}; what was flown is kept in {out}")
     return summary
@@ -290,8 +296,12 @@ class _Flight:
     ) -> None:
         """`fault`: file for the recorder, with the reason; `guides`: names of `guides_of`."""
         self._guides = guides
-        self._nodes, self._lines, self._progress = nodes, lines, progress
-        self._alert, self._ending, self._fault = alert, ending, fault
+        self._nodes = nodes
+        self._lines = lines
+        self._progress = progress
+        self._alert = alert
+        self._ending = ending
+        self._fault = fault
         self.failure: MuslsError | None = None
         self._begin: tuple[float, float] | None = None
         self.sim_s = self.wall_s = 0.0
@@ -325,7 +335,8 @@ class _Flight:
         return interrupted
 
     def _wait(self, formation: processes.NodeSpec) -> None:
-        give_up, look_at = time.monotonic() + START_S, 0.0
+        give_up = time.monotonic() + START_S
+        look_at = 0.0
         others = ["embedded_sim", *self._guides]
         while True:
             if time.monotonic() >= look_at:  # lines may come without a pause
@@ -358,7 +369,8 @@ class _Flight:
     def _note(self, time_s: float, stage: str) -> None:
         now = time.monotonic()
         self._begin = self._begin or (time_s, now)
-        self.sim_s, self.wall_s = time_s - self._begin[0], now - self._begin[1]
+        self.sim_s = time_s - self._begin[0]
+        self.wall_s = now - self._begin[1]
         self._progress(self.sim_s, self.wall_s, stage)
 
 

@@ -99,7 +99,8 @@ def launched_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     if not gazebo and given["sim"] != "embedded":
         raise ConfigError(f"sim:={given['sim']}: must be embedded or gazebo")
     asked = _flags(given, ARGUMENTS)
-    shown, scenario = _rviz_of(asked), _scenario_of(given)
+    shown = _rviz_of(asked)
+    scenario = _scenario_of(given)
     model = robot_model_of(given["robot_model"], scenario, given["sim"])
     if not gazebo:
         check_px4(scenario)
@@ -133,7 +134,8 @@ def real_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     if given["mocap"] not in DRIVERS:
         raise ConfigError(f"mocap:={given['mocap']}: must be one of {', '.join(DRIVERS)}")
     asked = _flags(given, REAL_ARGUMENTS)
-    shown, scenario = _rviz_of(asked, use_sim_time=False), _scenario_of(given)
+    shown = _rviz_of(asked, use_sim_time=False)
+    scenario = _scenario_of(given)
     check_guided(scenario)
     verdict = _allowed(scenario, given["force"])
     file = _scenario_file(scenario, f"{scenario.name}_real", given["out"], keep=asked["record"])
@@ -200,7 +202,8 @@ def _in_namespace(nodes: list[NodeSpec], namespace: str) -> list[NodeSpec]:
 
 def agent_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     """Nodes of agent.launch.py: one drone's agent and its offboard node, on its own computer."""
-    scenario, asked = _scenario_of(given), _flags(given, AGENT_ARGUMENTS)
+    scenario = _scenario_of(given)
+    asked = _flags(given, AGENT_ARGUMENTS)
     if scenario.controller.kind != "agents":
         raise ConfigError(
             f"scenario:={given['scenario']}: controller.kind = {scenario.controller.kind}, must "

@@ -78,7 +78,8 @@ def agent(
 
     Further parameters are those of the agent.
     """
-    name, node = f"drone_{drone}", f"offboard_{drone}"
+    name = f"drone_{drone}"
+    node = f"offboard_{drone}"
     mine = {"mission_file": str(scenario_file), "drone": drone, "use_sim_time": use_sim_time}
     renamed = {
         "__node": node,

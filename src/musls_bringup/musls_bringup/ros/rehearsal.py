@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 # ---------- What goes wrong
 
-WITHIN_S, LATER_S = 1.0, 2.5
+WITHIN_S = 1.0
+LATER_S = 2.5
 """Longest time to the guard's first word: for a wrong capture; for a link, a drone, a node."""
 
 MOVED_M = 1.0
@@ -120,38 +121,84 @@ _X = np.array([1.0, 0.0, 0.0])
 FAULTS: dict[str, Fault] = {
     fault.name: fault
     for fault in (
-        Fault("frozen", "the capture repeats the last pose of {drone}",
-              _sends(lambda a, b: lies.frozen(a))),
-        Fault("origin", "the capture sends the origin for {drone}",
-              _sends(lambda a, b: lies.at_place(a, np.zeros(3)))),
-        Fault("origin_2s", "the same for 2 s",
-              _sends(lambda a, b: lies.at_place(a, np.zeros(3))), lasts_s=2.0),
+        Fault(
+            "frozen",
+            "the capture repeats the last pose of {drone}",
+            _sends(lambda a, b: lies.frozen(a)),
+        ),
+        Fault(
+            "origin",
+            "the capture sends the origin for {drone}",
+            _sends(lambda a, b: lies.at_place(a, np.zeros(3))),
+        ),
+        Fault(
+            "origin_2s",
+            "the same for 2 s",
+            _sends(lambda a, b: lies.at_place(a, np.zeros(3))),
+            lasts_s=2.0,
+        ),
         Fault("jump", "the capture sees {drone} 1 m off", _sends(lambda a, b: lies.jumped(a, _X))),
-        Fault("swapped", "the capture takes {drone} and {other} for each other",
-              _sends(lies.swapped), drones=2),
-        Fault("turned", "the capture turns {drone} by 90 degrees",
-              _sends(lambda a, b: lies.turned(a, np.pi / 2.0, _UP))),
-        Fault("turned_over", "the capture turns {drone} over for 1 s",
-              _sends(lambda a, b: lies.turned(a, np.pi, _X)), lasts_s=1.0),
+        Fault(
+            "swapped",
+            "the capture takes {drone} and {other} for each other",
+            _sends(lies.swapped),
+            drones=2,
+        ),
+        Fault(
+            "turned",
+            "the capture turns {drone} by 90 degrees",
+            _sends(lambda a, b: lies.turned(a, np.pi / 2.0, _UP)),
+        ),
+        Fault(
+            "turned_over",
+            "the capture turns {drone} over for 1 s",
+            _sends(lambda a, b: lies.turned(a, np.pi, _X)),
+            lasts_s=1.0,
+        ),
         Fault("unseen", "the capture does not see {drone}", _sends(lambda a, b: lies.unseen(a))),
-        Fault("load_frozen", "the capture repeats the last pose of the load",
-              _sends(lambda a, b: lies.frozen("load"))),
-        Fault("load_jump", "the capture sees the load 1 m off",
-              _sends(lambda a, b: lies.jumped("load", _X))),
-        Fault("load_unseen", "the capture does not see the load",
-              _sends(lambda a, b: lies.unseen("load"))),
+        Fault(
+            "load_frozen",
+            "the capture repeats the last pose of the load",
+            _sends(lambda a, b: lies.frozen("load")),
+        ),
+        Fault(
+            "load_jump",
+            "the capture sees the load 1 m off",
+            _sends(lambda a, b: lies.jumped("load", _X)),
+        ),
+        Fault(
+            "load_unseen",
+            "the capture does not see the load",
+            _sends(lambda a, b: lies.unseen("load")),
+        ),
         Fault("late", "poses come 0.5 s late", _late),
-        Fault("axes", "y is up in the capture's world",
-              _sends(lambda a, b: lies.other_axes(np.pi / 2.0 * _X)), stays=True),
+        Fault(
+            "axes",
+            "y is up in the capture's world",
+            _sends(lambda a, b: lies.other_axes(np.pi / 2.0 * _X)),
+            stays=True,
+        ),
         Fault("relay", "the relay dies", _dies("mocap_relay")),
         Fault("offboard", "the offboard node dies", _dies("offboard"), LATER_S),
-        Fault("link", "the link to {drone} is cut", lambda s: s.hall.cut_link(), LATER_S,
-              cuts=True, drones=2),
-        Fault("pilot", "a pilot takes {drone}", lambda s: s.hall.as_pilot(s.drone, lands=False),
-              LATER_S, drones=2, pilot=True),
+        Fault(
+            "link",
+            "the link to {drone} is cut",
+            lambda s: s.hall.cut_link(),
+            LATER_S,
+            cuts=True,
+            drones=2,
+        ),
+        Fault(
+            "pilot",
+            "a pilot takes {drone}",
+            lambda s: s.hall.as_pilot(s.drone, lands=False),
+            LATER_S,
+            drones=2,
+            pilot=True,
+        ),
         Fault("motors", "all motors of {drone} stop", _motors_stop, LATER_S, falls=True),
     )
-}  # fmt: skip
+}
 """Faults by name, in the order in which they are flown."""
 
 
@@ -217,7 +264,8 @@ class _Watch:
     def begin(self) -> None:
         """The fault begins."""
         self.begin_s, self.hung = self.hall.time_s, self._places()
-        self._told, self.hall.misled_m = len(self.hall.events), 0.0
+        self._told = len(self.hall.events)
+        self.hall.misled_m = 0.0
 
     def look(self) -> None:
         """Note distances."""
@@ -254,7 +302,9 @@ after a minute."""
 UNARMED_S = 10.0
 """Time for which nobody must be armed."""
 
-_WENT_ON, _LANDED, _LOWERED = GuardStep.SURVIVE, GuardStep.LAND, GuardStep.LOWER
+_WENT_ON = GuardStep.SURVIVE
+_LANDED = GuardStep.LAND
+_LOWERED = GuardStep.LOWER
 
 Say = Callable[[str], None]
 
@@ -356,15 +406,18 @@ def _fly(
     from musls_sim.nodes.hall import Hall  # needs ROS
 
     n = scenario.system.n_drones
-    drone, other = min(DRONE, n), DRONE + 1 if n > DRONE else 1
+    drone = min(DRONE, n)
+    other = DRONE + 1 if n > DRONE else 1
     what = fault.what.format(drone=f"drone_{drone}", other=f"drone_{other}")
-    row, file = Row(fault.name, what), out / "scenario.yaml"
+    row = Row(fault.name, what)
+    file = out / "scenario.yaml"
     tips_m = np.array([tip_radius_m(d) for d in scenario.system.drones])
     with (
         Hall(n, drone if fault.cuts else None) as hall,
         processes.Graph(out / "logs" / fault.name) as nodes,
     ):
-        watch, scene = _Watch(hall, tips_m), Scene(hall, nodes, drone, other)
+        watch = _Watch(hall, tips_m)
+        scene = Scene(hall, nodes, drone, other)
         if fault.stays:
             fault.begin(scene)
         sim = processes.simulator(file, realtime=True, offboard_loss_action="land")
@@ -377,7 +430,8 @@ def _fly(
             return row
         _reach_mission(hall, nodes, say)
         if early := [text for _, text in watch.told("guard")]:
-            row.outcome, row.broken = early[0], "the guard acted before the fault"
+            row.outcome = early[0]
+            row.broken = "the guard acted before the fault"
             return row
         say(what)
         fault.begin(scene)
@@ -413,7 +467,8 @@ def _stay_on_ground(row: Row, watch: _Watch, nodes: processes.Graph) -> None:
 
     if not hall.spin(START_S, heard):
         raise processes.NodeFailed(f"nothing heard: {nodes.last_line('embedded_sim')}")
-    since_s, armed = hall.time_s, False
+    since_s = hall.time_s
+    armed = False
 
     def over() -> bool:
         nonlocal armed
@@ -430,7 +485,8 @@ def _stay_on_ground(row: Row, watch: _Watch, nodes: processes.Graph) -> None:
 
 def _watch_to_end(watch: _Watch, scene: Scene, fault: Fault, say: Say) -> bool:
     """Look until all are down; returns whether they are."""
-    hall, asked = watch.hall, False
+    hall = watch.hall
+    asked = False
     others = [body for body in hall.bodies[1:] if body != f"drone_{scene.drone}"]
 
     def over() -> bool:
@@ -450,13 +506,17 @@ def _watch_to_end(watch: _Watch, scene: Scene, fault: Fault, say: Say) -> bool:
 
 def _conclude(row: Row, watch: _Watch, fault: Fault, over: bool, drone: int) -> None:
     """Fill in what was seen, and the limits that are broken."""
-    guard, doubts = watch.told("guard"), watch.told("mocap")
-    row.farthest_m, row.load_moved_m = watch.farthest_m, watch.load_moved_m
-    row.misled_m, row.apart_m = watch.hall.misled_m, watch.apart_m
+    guard = watch.told("guard")
+    doubts = watch.told("mocap")
+    row.farthest_m = watch.farthest_m
+    row.load_moved_m = watch.load_moved_m
+    row.misled_m = watch.hall.misled_m
+    row.apart_m = watch.apart_m
     steps = [text.partition(": ")[0] for _, text in guard]
     refused = [text for _, text in doubts if "refused: " in text]
     if guard:
-        row.within_s, row.answer_s = guard[0][0], guard[-1][0]
+        row.within_s = guard[0][0]
+        row.answer_s = guard[-1][0]
         row.seen_by = f"guard: {guard[0][1].partition(': ')[2]}"
     if refused:
         row.seen_by = f"mocap_relay: {refused[0].partition('refused: ')[2]}"
@@ -489,9 +549,16 @@ def _conclude(row: Row, watch: _Watch, fault: Fault, over: bool, drone: int) -> 
 
 
 HEADINGS = (
-    "fault", "what happens", "seen by", "within (s)", "farthest drone (m)", "load moved (m)",
-    "PX4 misled by (m)", "outcome", "limits",
-)  # fmt: skip
+    "fault",
+    "what happens",
+    "seen by",
+    "within (s)",
+    "farthest drone (m)",
+    "load moved (m)",
+    "PX4 misled by (m)",
+    "outcome",
+    "limits",
+)
 
 
 def cells_of(row: Row) -> list[str]:

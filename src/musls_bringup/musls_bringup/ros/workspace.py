@@ -137,7 +137,8 @@ def px4_interface() -> Px4Interface:
 
 def px4_msgs(which: str = DEFAULT_RELEASE) -> InterfacePackage:
     """Messages of PX4 that the nodes use, of a release ("v1.17") or a folder of its sources."""
-    interface, folder = px4_interface(), Path(which)
+    interface = px4_interface()
+    folder = Path(which)
     if (folder / "msg").is_dir():
         found = {name: _from_sources(folder / "msg", name) for name in interface.messages}
         return InterfacePackage("px4_msgs", "0.0.0", found, origin=str(folder.resolve()))

@@ -48,7 +48,8 @@ class AdmittanceCarrier(Agent):
         `internal_n`: force with which each drone pulls away from the load's middle;
         `load_mass_kg`: mass that they believe the load to have, None for the system's.
         """
-        self._internal_n, self._load_mass_kg = internal_n, load_mass_kg
+        self._internal_n = internal_n
+        self._load_mass_kg = load_mass_kg
         self._mass_kg = mass_kg
         self._damping_n_s_m = damping_n_s_m
         self._stiffness_n_m = stiffness_n_m

@@ -91,9 +91,14 @@ class Now:
         silent: frozenset[int] = frozenset(),
     ) -> None:
         """`load` and `reference` raise `NotKnownError` where the drone does not know them."""
-        self.time_s, self.own, self.tension_n = time_s, own, tension_n
-        self.pull_enu_n, self.heard = pull_enu_n, MappingProxyType(dict(heard))
-        self._load, self._reference, self.silent = load, reference, silent
+        self.time_s = time_s
+        self.own = own
+        self.tension_n = tension_n
+        self.pull_enu_n = pull_enu_n
+        self.heard = MappingProxyType(dict(heard))
+        self._load = load
+        self._reference = reference
+        self.silent = silent
 
     @property
     def load(self) -> Body:

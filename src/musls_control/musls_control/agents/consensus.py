@@ -54,7 +54,9 @@ REMEMBERED_S = 1.0
 X = 16
 """Numbers of a message about the law: what it has added up, (15,), and for which drones."""
 
-NOW, COMING, TILT = slice(0, 20), slice(20, 40), slice(40, 50)
+NOW = slice(0, 20)
+COMING = slice(20, 40)
+TILT = slice(40, 50)
 """The set-point in a message: derivatives now, those when drones will have answered, the tilt."""
 
 
@@ -73,7 +75,8 @@ class ConsensusCarrier(Agent):
         """Choose the output of `payload`, and the rate k of the consensus."""
         if output not in ("autopilot", "direct"):
             raise ConfigError(f"controller.parameters.output = {output}: autopilot or direct")
-        self._output, self._rate_1_s = output, consensus_1_s
+        self._output = output
+        self._rate_1_s = consensus_1_s
         self.level = (  # type: ignore[misc]  # by the parameter
             ControlLevel.FORCES if output == "direct" else ControlLevel.AUTOPILOT_FORCES
         )
@@ -99,7 +102,8 @@ class ConsensusCarrier(Agent):
         """Make the law of a system, with nothing added up."""
         law = PayloadSpec(output=self._output, disturbance_1_s=self._rate_1_s).build(setup)
         assert isinstance(law, PayloadController)
-        self.law, self._estimate = law, Estimate.zeros(setup.system.n_drones)
+        self.law = law
+        self._estimate = Estimate.zeros(setup.system.n_drones)
 
     def start(self, now: Now) -> None:
         """Begin with nothing added up, and with nothing heard; who was lost stays so."""
@@ -109,7 +113,8 @@ class ConsensusCarrier(Agent):
     def _forget(self) -> None:
         n = self.post.n_drones
         self._motion = np.zeros((n, MOTION_COLUMNS))
-        self._measured_s, self._asked_s = np.full(n, -np.inf), -np.inf
+        self._measured_s = np.full(n, -np.inf)
+        self._asked_s = -np.inf
         self._asked = np.zeros(TILT.stop)
         self._past: deque[tuple[float, Array]] = deque()
 
@@ -144,7 +149,8 @@ class ConsensusCarrier(Agent):
     def _learn(self, now: Now) -> None:
         """Take the newest of what is measured and heard."""
         own = self.post.number - 1
-        self._motion[own], self._measured_s[own] = now.own.data, now.time_s
+        self._motion[own] = now.own.data
+        self._measured_s[own] = now.time_s
         if self.post.leads or "reference" in self.post.knows:
             reference = now.reference
             self._asked[NOW] = reference.derivatives.ravel()
@@ -157,14 +163,17 @@ class ConsensusCarrier(Agent):
         """Take what is newer in the neighbours' messages."""
         n = self.post.n_drones
         for message in now.heard.values():
-            sent_s, numbers = now.time_s - message.age_s, message.numbers[X:]
-            measured_s, asked_s = sent_s - numbers[:n], sent_s - numbers[n]
+            sent_s = now.time_s - message.age_s
+            numbers = message.numbers[X:]
+            measured_s = sent_s - numbers[:n]
+            asked_s = sent_s - numbers[n]
             asked, motion = np.split(numbers[n + 1 :], [TILT.stop])
             for k in np.flatnonzero(measured_s > self._measured_s):
                 self._motion[k] = motion.reshape(n, MOTION_COLUMNS)[k]
                 self._measured_s[k] = measured_s[k]
             if asked_s > self._asked_s:
-                self._asked[:], self._asked_s = asked, asked_s
+                self._asked[:] = asked
+                self._asked_s = asked_s
 
     def _close_up(self, now: Now) -> None:
         """Go on without the drones of which there are no news any more."""
@@ -232,7 +241,8 @@ class ConsensusCarrier(Agent):
 
 def moved_on(derivatives: Array, age_s: float) -> Array:
     """Derivatives a time later, by their Taylor series; at rest where they are too old, (5, 4)."""
-    later, factor = derivatives.copy(), 1.0
+    later = derivatives.copy()
+    factor = 1.0
     for order in range(1, ORDERS):
         factor *= min(age_s, GOES_ON_S) / order
         later[: ORDERS - order] += factor * derivatives[order:]

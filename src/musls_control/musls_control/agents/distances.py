@@ -43,9 +43,11 @@ class DistanceKeeper(Agent):
         of the load, since drones turn late.
         """
         self._velocity = np.array([*velocity_m_s, 0.0])
-        self._distance_1_s2, self._height_1_s2 = distance_1_s2, height_1_s2
+        self._distance_1_s2 = distance_1_s2
+        self._height_1_s2 = height_1_s2
         self._damping_1_s = np.array([velocity_1_s, velocity_1_s, height_1_s])
-        self._height_m, self._pull_s = 0.0, pull_s
+        self._height_m = 0.0
+        self._pull_s = pull_s
         self._pull_enu_n = np.zeros(3)
 
     def start(self, now: Now) -> None:
@@ -55,7 +57,8 @@ class DistanceKeeper(Agent):
 
     def decide(self, now: Now) -> Array:
         """Force of the rotors, world, (3,) [N]."""
-        post, own = self.post, now.own
+        post = self.post
+        own = now.own
         self.send(EVERYBODY, [*own.position_enu_m, *post.place_m])
         asked = -self._damping_1_s * (own.velocity_enu_m_s - self._velocity)
         asked[2] += self._height_1_s2 * (self._height_m - own.position_enu_m[2])

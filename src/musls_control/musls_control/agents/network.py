@@ -90,13 +90,17 @@ class Link:
     """
 
     def __init__(self, spec: NetworkSpec, seed: tuple[int, ...]) -> None:
-        self._spec, self._draw = spec, np.random.default_rng(seed)
+        self._spec = spec
+        self._draw = np.random.default_rng(seed)
         self._bad = False
-        self.free_at_s, self.cuts, self.log = 0.0, 0, array("d")
+        self.free_at_s = 0.0
+        self.cuts = 0
+        self.log = array("d")
 
     def loses(self) -> bool:
         """Whether a message is lost; two states with the mean and the runs that were asked for."""
-        loss, burst = self._spec.loss, self._spec.burst
+        loss = self._spec.loss
+        burst = self._spec.burst
         if burst == 1.0 or loss == 1.0:
             return bool(self._draw.random() < loss)
         ends = 1.0 / burst
@@ -126,9 +130,11 @@ class Link:
         if not len(came):
             return None
         came = came[np.argsort(came[:, 1], kind="stable")]
-        newest_s, begins_s = np.maximum.accumulate(came[:, 0]), came[:, 1]
+        newest_s = np.maximum.accumulate(came[:, 0])
+        begins_s = came[:, 1]
         ends_s = np.append(begins_s[1:], end_s)
-        young, old = begins_s - newest_s, ends_s - newest_s
+        young = begins_s - newest_s
+        old = ends_s - newest_s
         spans_s = ends_s - begins_s
         total_s = float(spans_s.sum())
         mean_s = float((0.5 * (young + old) * spans_s).sum()) / total_s if total_s else young[-1]
@@ -146,9 +152,12 @@ class Network:
 
     def __init__(self, spec: NetworkSpec, n_drones: int, leader: int, seed: int) -> None:
         """`seed`: of the flight."""
-        self._spec, self._order, self.n_drones = spec, count(), n_drones
+        self._spec = spec
+        self._order = count()
+        self.n_drones = n_drones
         self.links = {pair: Link(spec, (seed, 69, *pair)) for pair in spec.pairs(n_drones, leader)}
-        self._time_s, self.silent = 0.0, dict[str, str]()
+        self._time_s = 0.0
+        self.silent = dict[str, str]()
         self.clear()
 
     def clear(self) -> None:
@@ -201,7 +210,8 @@ class Network:
         places_enu_m: Array,
     ) -> None:
         """Put a message on a link."""
-        spec, link = self._spec, self.links[pair]
+        spec = self._spec
+        link = self.links[pair]
         takes_s = 0.0
         if spec.bytes_s is not None:
             takes_s = (HEADER_BYTES + 8 * len(numbers)) / spec.bytes_s

@@ -43,12 +43,14 @@ def belief(
     newest motion that it has `heard` of others, by their numbers.
     """
     n = setup.system.n_drones
-    places_m, yaws_rad = setup.formation.offsets_m(n), setup.formation.azimuths_rad(n) + np.pi
+    places_m = setup.formation.offsets_m(n)
+    yaws_rad = setup.formation.azimuths_rad(n) + np.pi
     motion = np.zeros((1 + n, MOTION_COLUMNS))
     if load is None:
         turn = from_yaw(yaw_of(own[6:10]) - yaws_rad[number - 1])
         motion[0, 0:3] = own[0:3] - rotate(turn, places_m[number - 1])
-        motion[0, 3:6], motion[0, 6:10] = own[3:6], turn
+        motion[0, 3:6] = own[3:6]
+        motion[0, 6:10] = turn
     else:
         motion[0] = load
     if goal is None:
@@ -56,7 +58,8 @@ def belief(
         goal = Goal(motion[0, 0:3].copy(), still, yaw_of(motion[0, 6:10]), still)
     turn = from_yaw(goal.yaw_rad)
     motion[1:, 0:3] = motion[0, 0:3] + rotate(turn, places_m)
-    motion[1:, 3:6], motion[1:, 6:10] = motion[0, 3:6], from_yaw(goal.yaw_rad + yaws_rad)
+    motion[1:, 3:6] = motion[0, 3:6]
+    motion[1:, 6:10] = from_yaw(goal.yaw_rad + yaws_rad)
     for other, numbers in heard.items():
         motion[other] = numbers
     motion[number] = own
@@ -74,8 +77,9 @@ class PolicyAgent(Agent):
         files = [policy] if isinstance(policy, str) else list(policy)
         if not files:
             raise ConfigError("controller.parameters.policy has no file")
-        specs = [build(LearnedSpec, {"policy": f} | training, "controller.parameters")
-                 for f in files]  # fmt: skip
+        specs = [
+            build(LearnedSpec, {"policy": f} | training, "controller.parameters") for f in files
+        ]
         self._read = [spec.read() for spec in specs]
         self.level = self._read[0][1].level.control  # type: ignore[misc]  # as it was trained
 
@@ -99,7 +103,8 @@ class PolicyAgent(Agent):
 
     def start(self, now: Now) -> None:
         """Ask for an action in the first period."""
-        self._calls, self._last[:] = 0, 0.0
+        self._calls = 0
+        self._last[:] = 0.0
 
     def tell(self, now: Now) -> None:
         """Tell the others how this drone moves."""
@@ -113,7 +118,8 @@ class PolicyAgent(Agent):
         return self._command
 
     def _ask(self, now: Now) -> Array:
-        post, own = self.post, self.post.number - 1
+        post = self.post
+        own = self.post.number - 1
         goal = None
         if post.leads or "reference" in post.knows:
             asked = now.reference

@@ -24,13 +24,17 @@ from musls_description.numerics.vectors import cross, rotate_back_by
 HOLD_S = 2.0
 """Time for which a drone that is cut off holds its place; its neighbours open its hook then."""
 
-SINK_M_S, ASIDE_M_S, ASIDE_M = 0.3, 0.3, 1.0
+SINK_M_S = 0.3
+ASIDE_M_S = 0.3
+ASIDE_M = 1.0
 """Speed of its landing, speed and distance by which it goes away from the load once it is free."""
 
 FREE_SHARE = 0.2
 """Pull of the cable over an even share of the load below which a drone counts as free of it."""
 
-STIFFNESS_1_S2, DAMPING_1_S, MOST_M_S2 = 4.0, 3.5, 2.0
+STIFFNESS_1_S2 = 4.0
+DAMPING_1_S = 3.5
+MOST_M_S2 = 2.0
 """Gains of the place, and the largest acceleration that they ask for."""
 
 PULL_S = 0.3
@@ -65,10 +69,13 @@ class HoldThenLand:
 
     def __init__(self, post: Post, now: Now) -> None:
         """Begin to hold the place of now."""
-        self._post, self._begun_s, self._before_s = post, now.time_s, now.time_s
+        self._post = post
+        self._begun_s = now.time_s
+        self._before_s = now.time_s
         self._place_m = now.own.position_enu_m.copy()
         self._yaw_rad = float(yaw_of(now.own.orientation_wxyz))
-        self._pull_n, self._gone_m = now.pull_enu_n.copy(), 0.0
+        self._pull_n = now.pull_enu_n.copy()
+        self._gone_m = 0.0
         turn = from_yaw(np.array(self._yaw_rad - post.yaw_rad))
         away = rotate(turn, post.place_m)[:2]  # it looks at the load
         self._away = away / max(float(np.linalg.norm(away)), 1e-9)
@@ -78,9 +85,11 @@ class HoldThenLand:
         target, velocity = self._target(now)
         if level is ControlLevel.DRONE_SETPOINTS:
             row = np.full(columns, np.nan)
-            row[0:3], row[3 if columns == 4 else 9] = target, self._yaw_rad
+            row[0:3] = target
+            row[3 if columns == 4 else 9] = self._yaw_rad
             return row
-        post, own = self._post, now.own
+        post = self._post
+        own = now.own
         wanted = STIFFNESS_1_S2 * (target - own.position_enu_m)
         wanted += DAMPING_1_S * (velocity - own.velocity_enu_m_s)
         wanted *= min(1.0, MOST_M_S2 / max(float(np.linalg.norm(wanted)), 1e-9))
@@ -94,7 +103,8 @@ class HoldThenLand:
 
     def _target(self, now: Now) -> tuple[Array, Array]:
         """Place and velocity of this time."""
-        step_s, self._before_s = now.time_s - self._before_s, now.time_s
+        step_s = now.time_s - self._before_s
+        self._before_s = now.time_s
         self._pull_n += min(step_s / PULL_S, 1.0) * (now.pull_enu_n - self._pull_n)
         velocity = np.zeros(3)
         if now.time_s - self._begun_s > HOLD_S:

@@ -61,10 +61,12 @@ class SingleAgent:
                 "drone_setpoints or autopilot_forces"
             )
         self.hears = [i for i, j in spec.network.pairs(n, spec.leader) if j == number]
-        self._silent_s, self.task_s = silent_s, task_s
+        self._silent_s = silent_s
+        self.task_s = task_s
         self._newest: dict[int, tuple[float, Array]] = {}
         self.alone: HoldThenLand | None = None
-        self.why, self._starts = "", True
+        self.why = ""
+        self._starts = True
 
     def hear(self, source: int, to: int, sent_s: float, numbers: Sequence[float]) -> None:
         """Take a message of another drone, for all or for this one."""
@@ -92,7 +94,8 @@ class SingleAgent:
         position and yaw then, (4,), see `alone`.
         """
         heard = {k: Message(x, time_s - sent_s) for k, (sent_s, x) in self._newest.items()}
-        body, post = Body(own), self.agent.post
+        body = Body(own)
+        post = self.agent.post
         felt = body.acceleration_enu_m_s2 + [0.0, 0.0, post.gravity_m_s2]
         up = np.array(body_z_in_world(body.orientation_wxyz))
         pull_enu_n = post.drone.mass_kg * felt - thrust_n * up
@@ -102,7 +105,8 @@ class SingleAgent:
             )
         now = now_of(self.agent, time_s, body, load, reference, heard, np.nan, pull_enu_n)
         if self.alone is None and (why := self._why_alone(heard, task_age_s)):
-            self.alone, self.why = HoldThenLand(post, now), why
+            self.alone = HoldThenLand(post, now)
+            self.why = why
         if self.alone is not None:
             return self.alone.command(now, ControlLevel.DRONE_SETPOINTS, 4), []
         if self._starts:
@@ -122,7 +126,8 @@ class SingleAgent:
 
     def _why_alone(self, heard: dict[int, Message], task_age_s: float) -> str:
         """Why the drone is to land by itself, "" where it is not."""
-        n, own = self.agent.post.n_drones, self.agent.post.number - 1
+        n = self.agent.post.n_drones
+        own = self.agent.post.number - 1
         ages_s = np.full((n, n), np.nan)
         for number, message in heard.items():
             ages_s[own, number - 1] = message.age_s

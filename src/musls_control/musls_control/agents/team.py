@@ -81,7 +81,9 @@ class AgentsSpec:
 
     def post(self, setup: ControlSetup, number: int) -> Post:
         """Place of a drone among the others."""
-        system, n, k = setup.slung, setup.slung.n_drones, number - 1
+        system = setup.slung
+        n = setup.slung.n_drones
+        k = number - 1
         return Post(
             number,
             n,
@@ -121,7 +123,8 @@ def now_of(
     pull_enu_n: Array,
 ) -> Now:
     """Knowledge of an agent's drone; `load`, (16,), and `reference` as far as it may know them."""
-    post, name = agent.post, type(agent).__name__
+    post = agent.post
+    name = type(agent).__name__
 
     def unknown(what: str, key: str) -> NotKnownError:
         return NotKnownError(
@@ -156,7 +159,8 @@ class Agents(Controller):
     network: Network
 
     def __init__(self, agents: list[Agent], spec: AgentsSpec) -> None:
-        self.agents, self._spec = agents, spec
+        self.agents = agents
+        self._spec = spec
         levels = [level_of(agent) for agent in agents]  # type: ignore[arg-type]  # has a level, too
         if len(set(levels)) > 1:
             raise ConfigError(
@@ -172,7 +176,9 @@ class Agents(Controller):
         self.level = levels[0]  # type: ignore[misc]  # by the classes
         self._alone: dict[int, HoldThenLand] = {}
         self._columns = max(WIDTHS[self.level])
-        self._spent_s, self._calls, self._slow = np.zeros(len(agents)), 0, set[int]()
+        self._spent_s = np.zeros(len(agents))
+        self._calls = 0
+        self._slow = set[int]()
         self._tell = any(type(agent).tell is not Agent.tell for agent in agents)
 
     def prepare(self, setup: ControlSetup) -> None:
@@ -196,7 +202,8 @@ class Agents(Controller):
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Commands of all agents, (n, columns); they decide at the same time."""
-        network, places_enu_m = self.network, estimate.drones.position_enu_m
+        network = self.network
+        places_enu_m = estimate.drones.position_enu_m
         network.arrive(time_s)
         self._look_for_silence(time_s, reference, estimate)
 
@@ -210,7 +217,8 @@ class Agents(Controller):
                     continue
                 now = self._now(k, time_s, reference, estimate)
                 when = partial("{} of drone_{} at {:.3f} s".format, "", k + 1, time_s)
-                begun_s, threads = thread_time(), active_count()
+                begun_s = thread_time()
+                threads = active_count()
                 with user_code(when, type(agent), what):
                     answers.append(getattr(agent, what)(now))
                     if active_count() > threads:
@@ -284,7 +292,8 @@ class Agents(Controller):
 
     def _checked(self, k: int, time_s: float, answer: Any) -> Array:
         """Numbers of a command, (columns,); refused in one line where they are none."""
-        kind, widths = type(self.agents[k]), WIDTHS[self.level]  # type: ignore[index]
+        kind = type(self.agents[k])
+        widths = WIDTHS[self.level]  # type: ignore[index]
         when = partial("{} of drone_{} at {:.3f} s".format, "", k + 1, time_s)
         with user_code(when, kind, "decide"):
             row = np.asarray(answer, float)
@@ -307,7 +316,8 @@ class Agents(Controller):
         own = Body(estimate.data[k + 1])
         self._pulls_enu_n[k] = self._pull(k, own)
         heard = self.network.heard_by(k + 1, time_s)
-        tension_n, pull_enu_n = float(estimate.tension_n[k, 1]), self._pulls_enu_n[k].copy()
+        tension_n = float(estimate.tension_n[k, 1])
+        pull_enu_n = self._pulls_enu_n[k].copy()
         return now_of(
             self.agents[k], time_s, own, estimate.data[0], reference, heard, tension_n, pull_enu_n
         )

@@ -156,7 +156,8 @@ class Brief:
 
         None where no formation is flown (no `mission.stages`, or a rig that has none).
         """
-        system, mission = self.system.formation, self.mission
+        system = self.system.formation
+        mission = self.mission
         if system is None or not mission.stages:
             return None
         pose = mission.stages[0].pose(np.zeros(1))[0]
@@ -194,9 +195,18 @@ class Brief:
 
 
 FROM_FILE = (
-    "name", "system", "mission", "formation", "controller", "contingency", "world", "limits",
-    "wind", "cable_model", "seed",
-)  # fmt: skip
+    "name",
+    "system",
+    "mission",
+    "formation",
+    "controller",
+    "contingency",
+    "world",
+    "limits",
+    "wind",
+    "cable_model",
+    "seed",
+)
 """Keys of a scenario that a brief takes as they are; the others come out of mappings below."""
 
 

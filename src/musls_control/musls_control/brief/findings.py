@@ -140,11 +140,13 @@ FASTEST_TURN_RAD_S = 50.0
 """Largest yaw rate of the load's set-point; drones would have to go round it once in an eighth of a
 second."""
 
-ROW_BYTES, ROW_DRONE_BYTES = 640, 780
+ROW_BYTES = 640
+ROW_DRONE_BYTES = 780
 """Size of one sample of everything that is recorded at `recording.rate_hz`: fixed part, and part
 per drone."""
 
-SHAPE_BYTES, SHAPE_POINT_BYTES = 200, 24
+SHAPE_BYTES = 200
+SHAPE_POINT_BYTES = 24
 """Size of one sample of a cable's shape: fixed part, and part per point."""
 
 PX4_TILT_RAD = np.deg2rad(45.0)
@@ -203,7 +205,8 @@ def check_rise(hanging: Hanging, brief: Brief) -> Finding | None:
 
 def check_duration(hanging: Hanging, brief: Brief) -> Finding | None:
     """A flight that never ends, or takes long."""
-    duration_s, size = brief.flight_s, bag_bytes_per_s(brief)
+    duration_s = brief.flight_s
+    size = bag_bytes_per_s(brief)
     if duration_s > LONGEST_S:
         return Finding(
             f"mission: the flight would last about {duration_s:.3g} s, at most {LONGEST_S:g} s "
@@ -254,7 +257,8 @@ STEEPEST_LOAD_RAD = np.radians(45.0)
 
 def check_lift(hanging: Hanging, brief: Brief) -> Finding | None:
     """Rotors that cannot lift the load, or cables that pull at each other with more than it."""
-    margin, weakest = hanging.thrust_margin, hanging.weakest
+    margin = hanging.thrust_margin
+    weakest = hanging.weakest
     if margin >= MIN_THRUST_MARGIN:
         return None
     gravity = hanging.gravity_m_s2
@@ -295,7 +299,8 @@ def check_upright(hanging: Hanging, brief: Brief) -> Finding | None:
 
     Of the forces that hold the load it takes the least: cables upright, drones above attachments.
     """
-    controller, system = brief.controller, hanging.system
+    controller = brief.controller
+    system = hanging.system
     if controller.kind != "rotortm" or getattr(controller, "links", "") != "cables":
         return None
     places = np.array(system.load.cable_attachments_m)[None, : system.n_drones]
@@ -331,12 +336,14 @@ def check_tilt(hanging: Hanging, brief: Brief) -> Finding | None:
 
 def check_sag(hanging: Hanging, brief: Brief) -> Finding | None:
     """A formation that is too high or too low for its cables."""
-    sag_m, cone = hanging.sag_m, hanging.formation
+    sag_m = hanging.sag_m
+    cone = hanging.formation
     if abs(sag_m) <= MAX_SAG_M:
         return None
     where = "below" if sag_m > 0.0 else "above"
     move = f"move all of them {abs(sag_m):.2f} m {'up' if sag_m > 0.0 else 'down'}"
-    key, remedy = "formation.places_m", move
+    key = "formation.places_m"
+    remedy = move
     if cone.places_m is None:
         key = f"formation.height_m = {cone.height_m:g}"
         remedy = f"about {cone.height_m + sag_m:.2f} fits these cables"
@@ -352,7 +359,8 @@ def check_ground(hanging: Hanging, brief: Brief) -> Finding | None:
     ]
     if not heights:
         return None
-    lowest, sag_m = min(heights), hanging.sag_m
+    lowest = min(heights)
+    sag_m = hanging.sag_m
     if lowest[0] - sag_m + hanging.system.load.collision.bottom_m >= 0.0:
         return None
     return Finding(
@@ -381,7 +389,8 @@ def check_misfit(hanging: Hanging, brief: Brief) -> Finding | None:
 
 def check_turn(hanging: Hanging, brief: Brief) -> Finding | None:
     """A formation that turns the load away from the yaw that it is to have."""
-    system, cone = hanging.system, hanging.formation
+    system = hanging.system
+    cone = hanging.formation
     places = np.array(system.load.cable_attachments_m)[:, :2]
     if system.n_drones == 1 or system.load.point_mass or not places.any():
         return None  # nothing, or only the cables' twist, holds its yaw
@@ -420,14 +429,17 @@ def check_slack(hanging: Hanging, brief: Brief) -> Finding | None:
     """Cables that are taut before the drones have formed up over the standing load."""
     if not brief.lands:
         return None
-    system, mission = hanging.system, brief.mission
+    system = hanging.system
+    mission = brief.mission
     places = hanging.formation.offsets_m(system.n_drones)
     for i, (drone, cable) in enumerate(zip(system.drones, system.cables, strict=True)):
         at_load = np.array(system.load.cable_attachments_m[i])
         rise_m = (
-            mission.slack_height_m + places[i, 2] + drone.cable_attachment_m[2]
+            mission.slack_height_m
+            + places[i, 2]
+            + drone.cable_attachment_m[2]
             - (at_load[2] - system.load.collision.bottom_m)
-        )  # fmt: skip
+        )
         apart_m = np.linalg.norm(places[i, :2]) - np.linalg.norm(at_load[:2])
         if np.hypot(rise_m, apart_m) >= cable.length_m:
             return Finding(
@@ -440,7 +452,8 @@ def check_slack(hanging: Hanging, brief: Brief) -> Finding | None:
 
 def check_wind(hanging: Hanging, brief: Brief) -> Finding | None:
     """Wind in which the drones cannot hold position, gusts of two standard deviations included."""
-    wind, system = brief.wind, hanging.system
+    wind = brief.wind
+    system = hanging.system
     gust = 2.0 * np.array(wind.gust_std_m_s)
     speed_m_s = float(np.linalg.norm((np.abs(wind.mean_enu_m_s) + gust)[:2]))
     if speed_m_s == 0.0:
@@ -535,10 +548,25 @@ def check_segment_mass(hanging: Hanging, brief: Brief) -> Finding | None:
 
 
 AT_REST: tuple[Check, ...] = (
-    check_stages, check_rise, check_lift, check_discs, check_upright, check_misfit, check_tilt,
-    check_sag, check_ground, check_turn, check_drone_turn, check_duration, check_slack, check_wind,
-    check_twist, check_within_reach, check_bare_links, check_segment_mass,
-)  # fmt: skip
+    check_stages,
+    check_rise,
+    check_lift,
+    check_discs,
+    check_upright,
+    check_misfit,
+    check_tilt,
+    check_sag,
+    check_ground,
+    check_turn,
+    check_drone_turn,
+    check_duration,
+    check_slack,
+    check_wind,
+    check_twist,
+    check_within_reach,
+    check_bare_links,
+    check_segment_mass,
+)
 """Looks at how the system hangs."""
 
 
@@ -571,7 +599,8 @@ def check_rig(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
 
 def check_separation(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
     """Drones that a plan brings closer than the limit, or into each other."""
-    closest, limit_m = closest_in_plan(brief.system, plan), brief.limits.separation_m
+    closest = closest_in_plan(brief.system, plan)
+    limit_m = brief.limits.separation_m
     if closest is None or closest.tips_m >= (limit_m or 0.0):
         return
     one, other = (f"drone_{i}" for i in closest.pair)
@@ -601,7 +630,8 @@ def check_obstacles(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
     if not obstacles:
         return
     names = ["load", *(f"drone_{i}" for i in range(1, brief.system.n_drones + 1))]
-    n, rows = len(names), np.arange(0, len(plan.stage), _looks(plan))
+    n = len(names)
+    rows = np.arange(0, len(plan.stage), _looks(plan))
     fastened, lines, taut = taut_cables(brief.system, plan, rows)
     names += [f"cable_{k + 1}" for k in fastened]
     own, first = own_solids(brief.system)
@@ -615,7 +645,8 @@ def check_obstacles(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
     motion = np.zeros((n, 16))
     found = dict[tuple[int, int], int]()
     for at, k in enumerate(rows):
-        motion[0, :3], motion[0, 6:10] = plan.load_pose[k, :3], plan.load_orientation_wxyz[k]
+        motion[0, :3] = plan.load_pose[k, :3]
+        motion[0, 6:10] = plan.load_orientation_wxyz[k]
         motion[1:, :3] = plan.drone_position_enu_m[k]
         motion[1:, 6:10] = from_yaw(plan.drone_yaw_rad[k])
         touches = watch_bodies(own, first, reach, motion, solids, closest, touching[:n], 0.0, 0.0)

@@ -71,7 +71,8 @@ def setup_of(
     Raises:
         ConfigError: There are no drones.
     """
-    kind, system = f"controller.kind = {brief.controller.kind}", brief.system
+    kind = f"controller.kind = {brief.controller.kind}"
+    system = brief.system
     if not system.n_drones:
         raise ConfigError(f"{kind}: system {system.name} has no drones that it could fly")
     setup = ControlSetup(

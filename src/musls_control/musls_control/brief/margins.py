@@ -69,8 +69,9 @@ class FormationMotion:
     def of(cls, derivatives: Array, wind_enu_m_s: Array) -> FormationMotion:
         """Motion from a reference's derivatives 0 to 2 of x, y, z, yaw, (..., >= 3, >= 4)."""
         pose, rate, gain = (derivatives[..., order, :] for order in range(3))
-        return cls(pose[..., :4], rate[..., :3], gain[..., :3], rate[..., 3], gain[..., 3],
-                   wind_enu_m_s)  # fmt: skip
+        return cls(
+            pose[..., :4], rate[..., :3], gain[..., :3], rate[..., 3], gain[..., 3], wind_enu_m_s
+        )
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ class Forces:
 def forces_of(brief: Brief, motion: FormationMotion) -> Forces:
     """Solve for the forces of a motion."""
     hanging = brief.hanging_for(WHAT)
-    system, yaw = hanging.system, float(motion.pose[3])
+    system = hanging.system
+    yaw = float(motion.pose[3])
     places, _ = hanging.formation.poses(np.zeros(3), yaw, system.n_drones)
     felt, carried = _felt(hanging, motion)
     if carried[2] <= 0.0:
@@ -127,9 +129,12 @@ def _thrust(
     `place_m`: from the load, (..., 3).
     `hover_n`: thrust whose drag is taken; default that of this motion.
     """
-    rate, gain = np.asarray(motion.yaw_rate_rad_s), np.asarray(motion.yaw_acceleration_rad_s2)
-    rate, gain = rate[..., None], gain[..., None]
-    across, sideways = place_m * [1.0, 1.0, 0.0], np.cross([0.0, 0.0, 1.0], place_m)
+    rate = np.asarray(motion.yaw_rate_rad_s)
+    gain = np.asarray(motion.yaw_acceleration_rad_s2)
+    rate = rate[..., None]
+    gain = gain[..., None]
+    across = place_m * [1.0, 1.0, 0.0]
+    sideways = np.cross([0.0, 0.0, 1.0], place_m)
     needed = cable_n + drone.mass_kg * (felt - rate**2 * across + gain * sideways)
     drag = drag_n_s_m(drone, float(np.linalg.norm(needed)) if hover_n is None else hover_n)
     moving = motion.velocity_enu_m_s + rate * sideways
@@ -182,7 +187,8 @@ def hard_moments(brief: Brief, count: int = 3) -> list[Moment]:
     of the felt gravity. Steps of the set-point have no acceleration and are not counted.
     """
     found: list[tuple[float, Moment]] = []
-    wind, hanging = strong_wind_enu_m_s(brief), brief.hanging_for(WHAT)
+    wind = strong_wind_enu_m_s(brief)
+    hanging = brief.hanging_for(WHAT)
     for number, stage in enumerate(brief.mission.stages):
         times = np.linspace(0.0, min(stage.duration_s, stage.period_s), SAMPLES)
         samples = stage.derivatives(times)
@@ -205,11 +211,14 @@ def hard_moments(brief: Brief, count: int = 3) -> list[Moment]:
 
 def _estimates(hanging: Hanging, motion: FormationMotion) -> tuple[Array, Array, Array]:
     """Largest share of the full thrust, largest tilt and vertical felt gravity, (k,) each."""
-    system, gravity, count = hanging.system, hanging.gravity_m_s2, len(motion.pose)
+    system = hanging.system
+    gravity = hanging.gravity_m_s2
+    count = len(motion.pose)
     felt, carried = _felt(hanging, motion)
     headings = motion.pose[:, 3]
     places, _ = hanging.formation.poses(np.zeros((count, 3)), headings, system.n_drones)
-    share, tilt = np.zeros(count), np.zeros(count)
+    share = np.zeros(count)
+    tilt = np.zeros(count)
     for i, drone in enumerate(system.drones):
         hover_n = hanging.rest.drone_force_n[i]
         at_rest = hover_n - [0.0, 0.0, drone.mass_kg * gravity]
@@ -226,7 +235,8 @@ def _estimates(hanging: Hanging, motion: FormationMotion) -> tuple[Array, Array,
 
 # ---------- Margins
 
-LOWEST_M, HIGHEST_M = -500.0, 20_000.0
+LOWEST_M = -500.0
+HIGHEST_M = 20_000.0
 """Ceilings are looked for between these."""
 CEILING_TOLERANCE_M = 1e-3
 
@@ -334,11 +344,13 @@ def margins_of(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins | No
 def assess(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins:
     """Find the margins of a flight with this plan; of a rig it says how that hangs."""
     separation = closest_in_plan(brief.system, plan)
-    found, moment = list[str](), None
+    found = list[str]()
+    moment = None
     if plan.held is not None:
         at_rest, hardest, moment = _in_rig(brief, plan, plan.held)
         bottom_m = 0.0 if brief.system.load is None else brief.system.load.collision.bottom_m
-        lowest_m, tension_n = 0.0 - bottom_m, plan.held.tension_n.max(axis=0)
+        lowest_m = 0.0 - bottom_m
+        tension_n = plan.held.tension_n.max(axis=0)
     else:
         at_rest, hardest, moment, unsolved = _in_formation(brief, moments)
         hanging = brief.hanging_for(WHAT)
@@ -355,10 +367,18 @@ def assess(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins:
     minutes = [(m.minutes, i) for i, m in enumerate(formation, 1) if m.minutes is not None]
     first_min, first = min(minutes, default=(math.inf, 0))
     return Margins(
-        brief, at_rest, formation, hardest, moment, limit_deg, lowest_m,
-        separation, flight_s, (first, first_min) if minutes else None,
+        brief,
+        at_rest,
+        formation,
+        hardest,
+        moment,
+        limit_deg,
+        lowest_m,
+        separation,
+        flight_s,
+        (first, first_min) if minutes else None,
         list(dict.fromkeys([*found, *_cautions(brief, formation, hardest)])),
-    )  # fmt: skip
+    )
 
 
 def _in_formation(
@@ -366,7 +386,9 @@ def _in_formation(
 ) -> tuple[Forces, list[DroneMargins], Moment | None, list[str]]:
     """Forces at rest, margins at the hardest moment, which that is, and what cannot be solved."""
     at_rest = _hung(brief)
-    found, hardest, moment = list[str](), list[DroneMargins](), None
+    found = list[str]()
+    hardest = list[DroneMargins]()
+    moment = None
     for candidate in hard_moments(brief, moments):
         try:
             forces = forces_of(brief, candidate.motion)
@@ -376,7 +398,8 @@ def _in_formation(
             continue
         of = margins(brief, forces)
         if not hardest or _least(of) < _least(hardest):
-            hardest, moment = of, candidate
+            hardest = of
+            moment = candidate
     return at_rest, hardest, moment, found
 
 
@@ -398,7 +421,8 @@ def _in_rig(
     """Prediction for a rig that hangs at rest at the rows of its plan."""
     _, (row, _) = rig_margins(brief.system, held)
     at_rest, hardest = (_rig_forces(brief, held, k) for k in (0, row))
-    stage, begun = plan.stage_at(row), int(np.argmax(plan.stage == plan.stage[row]))
+    stage = plan.stage_at(row)
+    begun = int(np.argmax(plan.stage == plan.stage[row]))
     still = FormationMotion(held.load_pose[row], *(np.zeros(3),) * 2, 0.0, 0.0, np.zeros(3))
     moment = Moment(stage, int(plan.stage[row]), (row - begun) / plan.rate_hz, still)
     return at_rest, margins(brief, hardest), moment
@@ -407,10 +431,12 @@ def _in_rig(
 def rig_margins(system: RigSystem, held: Held) -> tuple[Array, tuple[int, int]]:
     """Thrust margins of the drones at the rows of a plan, (k, n), and where the least one is."""
     sizes = np.linalg.norm(held.thrust_enu_n, axis=2)
-    margins = np.array([
-        [thrust_margin(*one) for one in zip(system.drones, *row, strict=True)]
-        for row in zip(sizes.tolist(), held.moment_body_n_m, strict=True)
-    ])  # fmt: skip
+    margins = np.array(
+        [
+            [thrust_margin(*one) for one in zip(system.drones, *row, strict=True)]
+            for row in zip(sizes.tolist(), held.moment_body_n_m, strict=True)
+        ]
+    )
     row, drone = np.unravel_index(np.argmin(margins), margins.shape)
     return margins, (int(row), int(drone))
 
@@ -511,7 +537,8 @@ def _cautions(
         # Hubs that share a place, from above, are coaxial.
         hubs = np.array([rotor.position_m[:2] for rotor in drone.rotors])
         gaps = np.linalg.norm(hubs[:, None] - hubs[None], axis=2)
-        gap, diameter = gaps[gaps > 1e-6].min(initial=np.inf), 2.0 * propeller_radius_m(drone)
+        gap = gaps[gaps > 1e-6].min(initial=np.inf)
+        diameter = 2.0 * propeller_radius_m(drone)
         if diameter > gap * (1.0 + 1e-9):
             yield (
                 f"drone_{i}: propellers of {diameter:.3g} m on hubs {gap:.3g} m apart: they "
@@ -556,11 +583,16 @@ def drone_margins(
         minutes = battery.duration_s(power_w) / 60.0
         empty = margin * full_thrust_n(drone, battery.reserve) / most_n
     return DroneMargins(
-        thrust_n, margin, empty,
+        thrust_n,
+        margin,
+        empty,
         math.degrees(math.acos(np.clip(thrust_enu_n[2] / thrust_n, -1.0, 1.0))),
         math.degrees(math.acos(np.clip(thrust_enu_n[2] / most_n, -1.0, 1.0))),
-        hover_throttle(drone, thrust_n), tension_n, power_w, minutes,
-    )  # fmt: skip
+        hover_throttle(drone, thrust_n),
+        tension_n,
+        power_w,
+        minutes,
+    )
 
 
 def full_thrust_n(drone: Drone, charge: float) -> float:

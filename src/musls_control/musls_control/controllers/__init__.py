@@ -228,9 +228,12 @@ class WatchedController:
 
         `largest`: beyond it, up or down, a command is a mistake.
         """
-        self._controller, self._shapes, self._takes_nan = controller, shapes, takes_nan
+        self._controller = controller
+        self._shapes = shapes
+        self._takes_nan = takes_nan
         self._largest = largest
-        self.calls, self.total_s = 0, 0.0
+        self.calls = 0
+        self.total_s = 0.0
         # Somebody's own class may have no base of ours.
         self.keeps_headings = bool(getattr(controller, "keeps_headings", False))
 

@@ -41,7 +41,10 @@ from musls_description.numerics.vectors import (
 )
 from musls_description.system.slung_system import formation_of
 
-POSITION_M, VELOCITY_M_S, RATE_RAD_S, ACCELERATION_M_S2 = 1.0, 2.0, 4.0, 4.0
+POSITION_M = 1.0
+VELOCITY_M_S = 2.0
+RATE_RAD_S = 4.0
+ACCELERATION_M_S2 = 4.0
 """Scales that observations are divided by; tensions by an even share of the load's weight."""
 
 BODY_SEEN = (
@@ -193,7 +196,8 @@ class Observations:
         Its own row, the load's, those of the other drones in their order, its cable's tension, what
         the goal does next, and where there is a history its own last actions.
         """
-        drones, n = parts["drones"], parts["drones"].shape[-2]
+        drones = parts["drones"]
+        n = parts["drones"].shape[-2]
         seen = []
         for i in range(n):
             own = [drones[..., i, :], parts["load"], np.delete(drones, i, axis=-2)]
@@ -225,9 +229,11 @@ def see(
     `offsets` (n, 3).
     """
     for i in range(motion.shape[0]):
-        turn, load = about_vertical(goal_yaw[i]), motion[i, 0]
+        turn = about_vertical(goal_yaw[i])
+        load = motion[i, 0]
         for k in range(motion.shape[1]):
-            body, row = motion[i, k], seen[i, BODY_COLUMNS * k :]
+            body = motion[i, k]
+            row = seen[i, BODY_COLUMNS * k :]
             if k == 0:
                 place = sub(body, goal_position[i])
                 velocity = sub(body[3:6], goal_velocity[i])
@@ -243,7 +249,8 @@ def see(
             put(row[15:18], scale(1.0 / RATE_RAD_S, body[10:13]))
         row = seen[i, BODY_COLUMNS * motion.shape[1] :]
         for k in range(len(offsets)):
-            row[2 * k], row[2 * k + 1] = tension[i, k, 0] / share, tension[i, k, 1] / share
+            row[2 * k] = tension[i, k, 0] / share
+            row[2 * k + 1] = tension[i, k, 1] / share
         row = row[2 * len(offsets) :]
         put(row, rotate_back_by(turn, scale(1.0 / VELOCITY_M_S, goal_velocity[i])))
         put(row[3:6], rotate_back_by(turn, scale(1.0 / ACCELERATION_M_S2, goal_acceleration[i])))
@@ -281,7 +288,9 @@ class Actions:
     """
 
     def __init__(self, level: ActionLevel, setup: ControlSetup, scale: float) -> None:
-        self._level, self._setup, self._scale = level, setup, scale
+        self._level = level
+        self._setup = setup
+        self._scale = scale
         self._system = system = formation_of(setup.system, "controller.kind = learned")
         columns = {
             ActionLevel.ACCELERATIONS: 5,
@@ -289,7 +298,9 @@ class Actions:
             ActionLevel.ROTOR_SPEEDS: system.n_rotors,
         }
         self.shape = (system.n_drones, columns.get(level, 3))
-        drones, load, cables = system.drones, system.load, range(system.n_drones)
+        drones = system.drones
+        load = system.load
+        cables = range(system.n_drones)
         self._most_n = np.array([drone.max_thrust_n for drone in drones])
         arms = [max(np.hypot(*r.position_m[:2]) for r in d.rotors) for d in drones]
         self._moment_n_m = MOMENT_SHARE * self._most_n * np.array(arms)
@@ -314,7 +325,8 @@ class Actions:
 
     def commands(self, action: Array, motion: Array, tension_n: Array, goal: Goal) -> Array:
         """Commands of actions (..., n, k), (..., n, columns); other arguments as observations."""
-        level, action = self._level, self._scale * action
+        level = self._level
+        action = self._scale * action
         if level is ActionLevel.THRUST_MOMENT:
             thrust = np.linalg.norm(self._hover_n, axis=1) + 0.5 * self._most_n * action[..., 0]
             moment = self._moment_n_m[:, None] * action[..., 1:]
@@ -377,7 +389,8 @@ def ask_places(position, yaw, drones, places):
     for i in range(len(places)):
         turn = about_vertical(yaw[i])
         for k in range(len(drones)):
-            drone, row = drones[k], places[i, k]
+            drone = drones[k]
+            row = places[i, k]
             place = add(position[i], rotate_by(turn, drone.place))
             put(row, add(place, rotate_by(turn, row)))
             row[3] = -wrapped(-(yaw[i] + drone.azimuth + math.pi))  # pi, not -pi, as in a plan
@@ -391,9 +404,12 @@ def ask_forces(action, motion, tension, goal_yaw, drones, gravity, forces):
     `drones` (n,) of `DRONE`, `forces` (worlds, n, 7). A cable pulls as if it were straight.
     """
     for i in range(motion.shape[0]):
-        turn, load = about_vertical(goal_yaw[i]), motion[i, 0]
+        turn = about_vertical(goal_yaw[i])
+        load = motion[i, 0]
         for k in range(len(drones)):
-            drone, body, row = drones[k], motion[i, 1 + k], forces[i, k]
+            drone = drones[k]
+            body = motion[i, 1 + k]
+            row = forces[i, k]
             end = add(body, rotate_by(body[6:10], drone.at_drone))
             way = sub(add(load, rotate_by(load[6:10], drone.at_load)), end)
             pull = scale(tension[i, k, 1] / max(norm(way), 1e-6), way)
@@ -535,7 +551,8 @@ class LearnedController(Controller):
         self._actions = Actions(trained.level, setup, trained.action_scale)
         drones, columns = self._actions.shape
         self._observe = Observations(setup, trained.history, drones * columns)
-        self._alone, at = trained.decentralised, f"at level {trained.level.value}"
+        self._alone = trained.decentralised
+        at = f"at level {trained.level.value}"
         if self._alone:
             policy.check(self._observe.size_each, columns, "one drone", f"one drone {at}")
         else:
@@ -546,7 +563,8 @@ class LearnedController(Controller):
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Ask for an action in the first period."""
-        self._calls, self._last[:] = 0, 0.0
+        self._calls = 0
+        self._last[:] = 0.0
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Commands of the action in force."""
@@ -557,7 +575,8 @@ class LearnedController(Controller):
                 np.array(reference.yaw_rad),
                 reference.derivatives[2, :3],
             )
-            motion, tension_n = estimate.data, estimate.tension_n
+            motion = estimate.data
+            tension_n = estimate.tension_n
             parts = self._observe.parts(motion, tension_n, goal, self._last)
             asked = self._observe.each(parts, ()) if self._alone else [flat(parts, ())]
             wanted = np.concatenate([self._policy(seen).ravel() for seen in asked])
@@ -622,7 +641,8 @@ class Policy:
         if len(given) != 1:
             names = ", ".join(one.name for one in given)
             raise ConfigError(f"{self.name}: {len(given)} inputs ({names}), must be one")
-        self._input, shape = given[0].name, given[0].shape
+        self._input = given[0].name
+        shape = given[0].shape
         types = {"tensor(float)": np.float32, "tensor(double)": np.float64}
         if given[0].type not in types:
             raise ConfigError(

@@ -61,7 +61,8 @@ MIN_COSINE = 0.5
 
 def limits_of(drones: Sequence[Drone], hover_n: Array) -> tuple[Array, Array]:
     """Largest thrust, (n,), and moments, (n, 3), that rotors have left at hover's thrust, (n,)."""
-    thrust, moments = [], []
+    thrust = []
+    moments = []
     for drone, hover in zip(drones, hover_n, strict=True):
         inverse = np.linalg.pinv(wrench_of_thrusts(drone))
         _, most = thrust_limits_n(drone)
@@ -128,12 +129,15 @@ class CascadedPid:
         """
         rows = np.array(gains, np.float64)
         self._pid = np.zeros(1, PID)
-        self._pid["height"], self._pid["sideways"] = rows[HEIGHT], rows[SIDEWAYS]
+        self._pid["height"] = rows[HEIGHT]
+        self._pid["sideways"] = rows[SIDEWAYS]
         self._pid["turn"] = rows[ROLL : YAW + 1]
-        self._pid["gravity"], self._pid["period"] = gravity_m_s2, period_s
+        self._pid["gravity"] = gravity_m_s2
+        self._pid["period"] = period_s
         self._pid["largest_tilt"] = largest_tilt_rad
         self.drones = drones = np.zeros(len(np.atleast_1d(mass_kg)), DRONE)
-        drones["mass"], drones["inertia"] = mass_kg, inertia_kg_m2
+        drones["mass"] = mass_kg
+        drones["inertia"] = inertia_kg_m2
         drones["most_thrust"], most_moment = limits
         drones["most_turn"] = most_moment / np.diagonal(drones["inertia"], axis1=1, axis2=2)
         # Forward by the pitch, to the left by the roll.
@@ -153,7 +157,8 @@ class CascadedPid:
         A drone that pulls at a cable leans in its place, and the cable turns it; these slow
         integrals would need a minute to find that.
         """
-        pid, own = self._pid[0], self.drones
+        pid = self._pid[0]
+        own = self.drones
         own["integrals"] = 0.0
         roll, pitch, _ = roll_pitch_yaw(drones.orientation_wxyz).T
         lean = np.stack([pitch, -roll], axis=1)
@@ -185,13 +190,17 @@ def command_drones(pids, drones, wanted, bodies, commands):
     """
     pid = pids[0]
     for i in range(len(drones)):
-        drone, body, goal = drones[i], bodies[i], wanted[i]
+        drone = drones[i]
+        body = bodies[i]
+        goal = wanted[i]
         roll, pitch, yaw = angles_of(body.attitude)
         upright = math.cos(roll) * math.cos(pitch)
         commands[i, 0] = thrust_of(pid, drone, goal[2], goal[5], body, upright)
-        cos, sin = math.cos(yaw), math.sin(yaw)
+        cos = math.cos(yaw)
+        sin = math.sin(yaw)
         x, y = goal[0] - body.position[0], goal[1] - body.position[1]
-        vx, vy = goal[3] - body.velocity[0], goal[4] - body.velocity[1]
+        vx = goal[3] - body.velocity[0]
+        vy = goal[4] - body.velocity[1]
         gap = (cos * x + sin * y, cos * y - sin * x)
         speed = (cos * vx + sin * vy, cos * vy - sin * vx)
         forward_rate, left_rate = lean_over(pid, drone, gap, speed)
@@ -212,7 +221,9 @@ def angles_of(q):
 @compiled()
 def thrust_of(pid, drone, height, climb, body, cosine):
     """Return the thrust that holds a height, and advance its integral."""
-    gap, speed, gains = height - body.position[2], climb - body.velocity[2], pid.height
+    gap = height - body.position[2]
+    speed = climb - body.velocity[2]
+    gains = pid.height
     wanted = gains[PROPORTIONAL] * gap + gains[INTEGRAL] * drone.integrals[2]
     wanted += gains[DERIVATIVE] * speed
     asked = drone.mass * (pid.gravity + wanted) / max(cosine, MIN_COSINE)
@@ -225,7 +236,9 @@ def thrust_of(pid, drone, height, climb, body, cosine):
 @compiled()
 def lean_over(pid, drone, gap, speed):
     """Follow the tilt forward and to the left that a place asks for; returns its rates."""
-    p, i, d = pid.sideways[PROPORTIONAL], pid.sideways[INTEGRAL], pid.sideways[DERIVATIVE]
+    p = pid.sideways[PROPORTIONAL]
+    i = pid.sideways[INTEGRAL]
+    d = pid.sideways[DERIVATIVE]
     forward = p * gap[0] + i * drone.integrals[0] + d * speed[0]
     left = p * gap[1] + i * drone.integrals[1] + d * speed[1]
     size = math.sqrt(forward * forward + left * left)
@@ -248,7 +261,8 @@ def lean_over(pid, drone, gap, speed):
 def turn_back(pid, drone, angle, rate, omega, command):
     """Write the moment that turns a drone by angles, at rates, and advance the integrals."""
     for k in range(3):
-        gap, gains = wrapped(angle[k]), pid.turn[k]
+        gap = wrapped(angle[k])
+        gains = pid.turn[k]
         asked = gains[PROPORTIONAL] * gap + gains[INTEGRAL] * drone.integrals[3 + k]
         asked += gains[DERIVATIVE] * (rate[k] - omega[k])
         turn = min(max(asked, -drone.most_turn[k]), drone.most_turn[k])
@@ -310,11 +324,13 @@ class _FormationByPid(Controller):
     level = ControlLevel.THRUST_MOMENT
 
     def __init__(self, given: PidSpec, n_drones: int) -> None:
-        self._given, self._n = given, n_drones
+        self._given = given
+        self._n = n_drones
 
     def prepare(self, setup: ControlSetup) -> None:
         super().prepare(setup)
-        system, given = setup.slung, self._given
+        system = setup.slung
+        given = self._given
         mass = np.array([drone.mass_kg for drone in system.drones])
         hanging = system.load.mass_kg + sum(cable.mass_kg for cable in system.cables)
         mass = mass + hanging / self._n
@@ -358,8 +374,10 @@ def write_places(places, reference, wanted):
 
     `places`: offset and azimuth of each drone in the set-point's frame, (n, 4).
     """
-    yaw, rate = reference[0, 3], reference[1, 3]
-    cos, sin = math.cos(yaw), math.sin(yaw)
+    yaw = reference[0, 3]
+    rate = reference[1, 3]
+    cos = math.cos(yaw)
+    sin = math.sin(yaw)
     for i in range(len(places)):
         x = cos * places[i, 0] - sin * places[i, 1]
         y = sin * places[i, 0] + cos * places[i, 1]

@@ -105,7 +105,8 @@ _GAINS: dict[str, dict[str, tuple[float, float, float]]] = {
 _DRONE_GAINS = {"rotation": (0.25, 0.25, 0.08), "rate": (0.025, 0.025, 0.005)}
 """Attitude gains of a drone of 0.25 kg."""
 
-_DRONE_INERTIA_KG_M2, _LOAD_INERTIA_KG_M2 = (6.01e-4, 5.89e-4, 1.076e-3), 0.02496
+_DRONE_INERTIA_KG_M2 = (6.01e-4, 5.89e-4, 1.076e-3)
+_LOAD_INERTIA_KG_M2 = 0.02496
 """Inertia of that drone about its axes, and of the triangle: the sum over its axes."""
 
 LAW = np.dtype(
@@ -157,8 +158,10 @@ class _Law(Controller):
         """Constants and gains of the law, a record of `LAW`."""
         given = self._given
         law: np.void = np.zeros(1, LAW)[0]
-        law["mass"], law["inertia"] = mass_kg, inertia_kg_m2
-        law["gravity"], law["feed_forward"] = self.setup.gravity_m_s2, given.feed_forward
+        law["mass"] = mass_kg
+        law["inertia"] = inertia_kg_m2
+        law["gravity"] = self.setup.gravity_m_s2
+        law["feed_forward"] = given.feed_forward
         for name, usual in _GAINS[case].items():
             own = getattr(given, name)
             law[name] = usual if own is None else own
@@ -181,7 +184,8 @@ class RotorTmCables(_Law):
     def prepare(self, setup: ControlSetup) -> None:
         """Lay out gains, load and drones for the compiled law."""
         super().prepare(setup)
-        system, n = setup.slung, setup.slung.n_drones
+        system = setup.slung
+        n = setup.slung.n_drones
         load = system.load
         self.constants = self._law(
             "point" if n == 1 else "cables", load.mass_kg, np.array(load.inertia_kg_m2)
@@ -210,9 +214,13 @@ class RotorTmCables(_Law):
         """Thrust and moment of each drone, (n, 4)."""
         attitude_reference(self.constants["load"], reference.derivatives, reference.tilt)
         cable_commands(
-            self.constants, self.drones, self.shares, estimate.records,
-            reference.derivatives, self._commands,
-        )  # fmt: skip
+            self.constants,
+            self.drones,
+            self.shares,
+            estimate.records,
+            reference.derivatives,
+            self._commands,
+        )
         return self._commands
 
 
@@ -243,7 +251,8 @@ class RotorTmRods(_Law):
 @compiled()
 def wanted_acceleration(law, body, reference):
     """Return the acceleration of the load with feedback, gravity included (eq. 61)."""
-    gap, speed = sub(reference[0], body.position), sub(reference[1], body.velocity)
+    gap = sub(reference[0], body.position)
+    speed = sub(reference[1], body.velocity)
     asked = add(elementwise(law.position, gap), elementwise(law.velocity, speed))
     return add(add(reference[2], (0.0, 0.0, law.gravity)), asked)
 
@@ -251,19 +260,24 @@ def wanted_acceleration(law, body, reference):
 @compiled()
 def cable_commands(law, drones, shares, bodies, reference, commands):
     """Write thrust and moment of all drones (eq. 61 to 73)."""
-    body, r = bodies[0], law.turn
+    body = bodies[0]
+    r = law.turn
     write_matrix(r, body_axes_in_world(body.attitude))
     wanted = wanted_acceleration(law, body, reference)
     cable_pulls(law, drones, shares, body, reference, wanted)
     omega = rotate(r, body.omega)
     for i in range(len(drones)):
-        drone, own, m = drones[i], bodies[1 + i], drones[i].mass
+        drone = drones[i]
+        own = bodies[1 + i]
+        m = drones[i].mass
         arm = rotate(r, drone.attachment)
         spin = cross(omega, arm)
         xi, _ = unit(sub(add(body.position, arm), own.position))
         speed = sub(add(body.velocity, spin), own.velocity)
         w = cross(xi, scale(1.0 / drone.length, speed))
-        force, rate, second = drone.pull[0], drone.pull[1], drone.pull[2]
+        force = drone.pull[0]
+        rate = drone.pull[1]
+        second = drone.pull[2]
         aim, aim_w, aim_alpha = turning(scale(-1.0, force), scale(-1.0, rate), scale(-1.0, second))
         alpha = scale(-law.cable_direction, cross(aim, xi))
         rate_error = add(w, cross(xi, cross(xi, aim_w)))
@@ -285,7 +299,10 @@ def cable_commands(law, drones, shares, bodies, reference, commands):
 @compiled()
 def cable_pulls(law, drones, shares, body, reference, wanted):
     """Write the forces of the cables on the load with their first two derivatives."""
-    n, r, load, omega = len(drones), law.turn, law.load, body.omega
+    n = len(drones)
+    r = law.turn
+    load = law.load
+    omega = body.omega
     rates = law.mass * law.feed_forward
     whole = scale(law.mass, wanted), scale(rates, reference[3]), scale(rates, reference[4])
     moment = 0.0, 0.0, 0.0
@@ -328,7 +345,8 @@ def drone_moment(law, drone, omega, lift, lift_rate):
 @compiled()
 def structure_commands(law, shares, body, reference, commands):
     """Write thrust and moment of all drones, (n, 4), by those of the whole structure (eq. 74)."""
-    wanted, omega = wanted_acceleration(law, body, reference), body.omega
+    wanted = wanted_acceleration(law, body, reference)
+    omega = body.omega
     write_matrix(law.turn, body_axes_in_world(body.attitude))
     desired_axes(law.wanted_turn, wanted, reference[0, 3], law.turn)
     moment = elementwise(law.rotation, attitude_error(law.turn, law.wanted_turn))
@@ -337,7 +355,8 @@ def structure_commands(law, shares, body, reference, commands):
     if law.feed_forward > 0.0:
         pull = add(reference[2], (0.0, 0.0, law.gravity))
         _, spin, alpha = turning(pull, reference[3], reference[4])
-        spin, alpha = rotate_back(law.turn, spin), rotate_back(law.turn, alpha)
+        spin = rotate_back(law.turn, spin)
+        alpha = rotate_back(law.turn, alpha)
         moment = add(moment, elementwise(law.rate, spin))
         moment = add(moment, rotate(law.inertia, sub(alpha, cross(omega, spin))))
     lift = law.mass * dot(wanted, column(law.turn, 2))

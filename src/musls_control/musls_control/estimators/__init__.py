@@ -178,6 +178,11 @@ class OwnEstimatorSpec(OwnClass):
 
 
 __all__ = [
-    "LOAD_ESTIMATORS", "AnyLoadEstimator", "DroneErrors", "DroneSensors", "EstimatorSetup",
-    "LoadEstimator", "LoadImuSpec",
-]  # fmt: skip
+    "LOAD_ESTIMATORS",
+    "AnyLoadEstimator",
+    "DroneErrors",
+    "DroneSensors",
+    "EstimatorSetup",
+    "LoadEstimator",
+    "LoadImuSpec",
+]

@@ -158,7 +158,8 @@ LIFT_S = 0.3
 LIFTED_M = 0.1
 """Rise from which a load has left its place: where it comes down it stays."""
 
-REACH, MOST_SPEED_M_S = 1.05, 20.0
+REACH = 1.05
+MOST_SPEED_M_S = 20.0
 """Distance of load and drone by the cable's length, and their relative speed, up to which a lost
 load's estimate is kept."""
 
@@ -241,7 +242,9 @@ class Ekf(LoadEstimator):
 
     def _constants(self, setup: EstimatorSetup) -> Records:
         """Constants of the filter, (1,) of `FILTER`."""
-        options, errors, period_s = self._options, setup.errors, setup.period_s
+        options = self._options
+        errors = setup.errors
+        period_s = setup.period_s
         load = np.zeros(1, FILTER)
         for name in LOAD.names or ():
             load[name] = load_record(setup.system, setup.gravity_m_s2, period_s)[name]
@@ -263,7 +266,8 @@ class Ekf(LoadEstimator):
         load["twist_moment"] = load["sag_lasting"] * TWIST_RAD_S2**2
         load["twist_noise"] = errors.rate_rad_s**2 + load["sag_lasting"] * TWIST_RAD_S**2
         turns = not setup.system.load.point_mass
-        pushed, turned = options.acceleration_noise_m_s2, options.angular_acceleration_noise_rad_s2
+        pushed = options.acceleration_noise_m_s2
+        turned = options.angular_acceleration_noise_rad_s2
         pushed = setup.disturbance_m_s2 if pushed is None else pushed
         turned = setup.disturbance_rad_s2 if turned is None else turned
         load["acceleration_noise"] = lasting * pushed**2
@@ -317,7 +321,8 @@ class Ekf(LoadEstimator):
                 f"load estimator ekf: lost {self.resets} times, and begun anew: "
                 "cables, contacts or noises are not those that it knows"
             )
-        total, number = self._state[0]["all_innovations"], self._state[0]["all_count"]
+        total = self._state[0]["all_innovations"]
+        number = self._state[0]["all_count"]
         independent = number / max(self._lasting, self._load[0]["sag_lasting"])
         if independent < 1.0:
             return ""
@@ -337,12 +342,17 @@ class Ekf(LoadEstimator):
 @compiled()
 def advance(state, told, cables, loads, scratch, estimates, tensions):
     """Predict, correct, and write the load's motion and the cables' tensions."""
-    motion, covariance, s, c = state[0][0], state[1], state[2][0], loads[0]
+    motion = state[0][0]
+    covariance = state[1]
+    s = state[2][0]
+    c = loads[0]
     drones, rotors, imu = told
-    frames, work = scratch[0], scratch[1][0]
+    frames = scratch[0]
+    work = scratch[1][0]
     lift = measure_forces(drones, rotors, cables, frames, c)
     s.lift += c.period / (LIFT_S + c.period) * (lift - s.lift)
-    s.innovations, s.count = 0.0, 0.0
+    s.innovations = 0.0
+    s.count = 0.0
     standing = state[0][1]
     rise = motion.position[2] - standing.position[2]
     if rise > LIFTED_M:
@@ -411,7 +421,9 @@ def see(motion, drones, cables, frames, back, c):
     """Compute the cables' directions and columns, the drones taken `back` in time [s]."""
     q = motion.attitude
     for i in range(len(cables)):
-        drone, cable, frame = drones[i], cables[i], frames[i]
+        drone = drones[i]
+        cable = cables[i]
+        frame = frames[i]
         hook = rotate_by(drone.attitude, cable.hook)
         moving = add(drone.velocity, rotate_by(drone.attitude, cross(drone.omega, cable.hook)))
         upper = add_scaled(add(drone.position, hook), -back, moving)
@@ -428,12 +440,14 @@ def see(motion, drones, cables, frames, back, c):
         put(frame.along, along)
         other = cross(along, beside)
         for k in range(3):
-            frame.axes[0, k], frame.axes[1, k] = beside[k], other[k]
+            frame.axes[0, k] = beside[k]
+            frame.axes[1, k] = other[k]
             axis = along if k == 0 else beside if k == 1 else other
             arm = cross(cable.attachment, rotate_back_by(q, axis))
             turning = rotate(c.inverse_inertia, arm)
             for j in range(3):
-                frame.columns[k, j], frame.columns[k, 3 + j] = axis[j], arm[j]
+                frame.columns[k, j] = axis[j]
+                frame.columns[k, 3 + j] = arm[j]
                 frame.effects[k, j] = axis[j] / c.mass
                 frame.effects[k, 3 + j] = turning[j]
         frame.tension = dot(frame.force, along)
@@ -454,16 +468,20 @@ def predict(motion, covariance, drones, imu, cables, frames, work, c):
     push = (0.0, 0.0, 0.0)
     moment = cross(spin, omega)
     friction_by_rate = 0.0
-    slope, noise = work.slope, work.noise
+    slope = work.slope
+    noise = work.noise
     for j in range(6):
         for k in range(6):
-            slope[j, k], noise[j, k] = 0.0, 0.0
+            slope[j, k] = 0.0
+            noise[j, k] = 0.0
     for i in range(len(cables)):
-        frame, cable = frames[i], cables[i]
+        frame = frames[i]
+        cable = cables[i]
         tension = max(0.0, frame.tension)
         by_turn = tension / frame.length
         by_place = by_turn * by_turn * c.position_noise + frame.aside_noise
-        w, g = frame.columns, frame.effects
+        w = frame.columns
+        g = frame.effects
         for j in range(6):
             for k in range(6):
                 slope[j, k] -= by_turn * (g[1, j] * w[1, k] + g[2, j] * w[2, k])
@@ -477,7 +495,8 @@ def predict(motion, covariance, drones, imu, cables, frames, work, c):
         moment = add(add(moment, cross(cable.attachment, pull)), frame.friction)
         friction_by_rate += cable.damping
         # It turns in the load's frame: a x (f x turn), f the pull there.
-        level, turning = dot(cable.attachment, pull), rotate(c.inverse_inertia, pull)
+        level = dot(cable.attachment, pull)
+        turning = rotate(c.inverse_inertia, pull)
         for j in range(3):
             for k in range(3):
                 slope[3 + j, 3 + k] += turning[j] * cable.attachment[k]
@@ -524,18 +543,24 @@ def feel(motion, felt, slope, noise):
         axis = (1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
         by_turn = rotate_by(q, cross(axis, felt))
         for j in range(3):
-            slope[j, k], slope[j, 3 + k] = 0.0, by_turn[j]
+            slope[j, k] = 0.0
+            slope[j, 3 + k] = by_turn[j]
         for j in range(6):
-            noise[k, j], noise[j, k] = 0.0, 0.0
+            noise[k, j] = 0.0
+            noise[j, k] = 0.0
 
 
 @compiled()
 def spread(covariance, omega, spin, friction_by_rate, work, c):
     """Advance the covariance by a period: exp(A dt) to the second order in the slope, symmetric."""
-    dt, slope, step, half = c.period, work.slope, work.step, work.half
+    dt = c.period
+    slope = work.slope
+    step = work.step
+    half = work.half
     for j in range(12):
         for k in range(12):
-            step[j, k], half[j, k] = 1.0 if j == k else 0.0, 0.0
+            step[j, k] = 1.0 if j == k else 0.0
+            half[j, k] = 0.0
     for j in range(6):
         step[j, 6 + j] = dt
         for k in range(6):
@@ -562,7 +587,8 @@ def spread(covariance, omega, spin, friction_by_rate, work, c):
             total *= (1.0 if j >= 6 else 0.5 * dt) * (1.0 if k >= 6 else 0.5 * dt)
             for m in range(12):
                 total += half[j, m] * step[k, m]
-            covariance[j, k], covariance[k, j] = total, total
+            covariance[j, k] = total
+            covariance[k, j] = total
     # A turn that nothing measures is known to be less than half a turn.
     for j in range(3, 6):
         if covariance[j, j] > math.pi**2:
@@ -581,7 +607,9 @@ def bend(motion, drones, cables, frames, c):
     each end would do so with m a / 2 and m b / 2.
     """
     for i in range(len(cables)):
-        drone, cable, frame = drones[i], cables[i], frames[i]
+        drone = drones[i]
+        cable = cables[i]
+        frame = frames[i]
         swing = scale(cable.mass / 6.0, sub(motion.acceleration, drone.acceleration))
         flow = scale(0.5, add(motion.velocity, drone.velocity))
         flow = add_scaled(flow, -dot(flow, frame.along), frame.along)
@@ -614,15 +642,20 @@ def friction(motion, drone, cable, frame):
 def correct(motion, covariance, s, drones, imu, cables, frames, work, c):
     """Correct by taut cables' lengths, by cables' directions and by the load's gyro."""
     see(motion, drones, cables, frames, 0.0, c)
-    error, row = work.error, work.row
+    error = work.error
+    row = work.row
     for k in range(12):
-        error[k], row[k] = 0.0, 0.0
+        error[k] = 0.0
+        row[k] = 0.0
     for i in range(len(cables)):
-        frame, cable = frames[i], cables[i]
-        tension, noise = frame.tension, frame.noise
+        frame = frames[i]
+        cable = cables[i]
+        tension = frame.tension
+        noise = frame.noise
         length = cable.length * (1.0 + cable.compliance * max(0.0, tension))
         if tension > TAUT * math.sqrt(noise) or frame.length > length:
-            hook, sag = dot(cable.hook, cable.hook), 0.0
+            hook = dot(cable.hook, cable.hook)
+            sag = 0.0
             if tension > 0.0:  # a parabola's, by the weight across the cable
                 across = cable.mass * c.gravity * (1.0 - frame.along[2] ** 2) ** 0.5 / tension
                 sag = min(cable.length, cable.length * across * across / 24.0)
@@ -647,10 +680,13 @@ def correct(motion, covariance, s, drones, imu, cables, frames, work, c):
             upper = dot(rotate_by(drones[i].attitude, drones[i].omega), frames[i].along)
             sideways = cross(motion.omega, along)
             for k in range(3):
-                row[k], row[3 + k], row[9 + k] = 0.0, sideways[k], along[k]
+                row[k] = 0.0
+                row[3 + k] = sideways[k]
+                row[9 + k] = along[k]
             take(work, covariance, upper - dot(motion.omega, along), c.twist_noise, s)
             for k in range(3):
-                row[3 + k], row[9 + k] = 0.0, 0.0
+                row[3 + k] = 0.0
+                row[9 + k] = 0.0
     if c.has_imu != 0:
         for j in range(6):
             row[j] = 0.0
@@ -667,8 +703,11 @@ def correct(motion, covariance, s, drones, imu, cables, frames, work, c):
 @compiled()
 def take(work, covariance, miss, variance, s):
     """Take one measured number into error and covariance; `miss`: measured minus predicted."""
-    error, row, weighed = work.error, work.row, work.weighed
-    size, innovation = variance, miss
+    error = work.error
+    row = work.row
+    weighed = work.weighed
+    size = variance
+    innovation = miss
     for j in range(12):
         total = 0.0
         for k in range(12):
@@ -715,7 +754,8 @@ def is_near(motion, drones, cables, c):
 @compiled()
 def hang_below(motion, drones, cables, frames):
     """Put the load below the drones, level, with its heading, at their mean velocity."""
-    q, n = motion.attitude, len(cables)
+    q = motion.attitude
+    n = len(cables)
     size = math.sqrt(q[0] * q[0] + q[3] * q[3])
     if size > 1e-6:
         put_quaternion(q, (q[0] / size, 0.0, 0.0, q[3] / size))
@@ -724,7 +764,8 @@ def hang_below(motion, drones, cables, frames):
     place = (0.0, 0.0, 0.0)
     velocity = (0.0, 0.0, 0.0)
     for i in range(n):
-        drone, cable = drones[i], cables[i]
+        drone = drones[i]
+        cable = cables[i]
         pull, _ = unit(frames[i].force)
         if not pull[2] > 0.7:  # of a drone that touches something
             pull = (0.0, 0.0, 1.0)

@@ -32,7 +32,8 @@ STRETCH_M = 5e-4
 """Stretch of cables that carry the load alone, each its share: small enough to count as
 inextensible."""
 
-FIRST_STEPS, STEPS = 200, 2
+FIRST_STEPS = 200
+STEPS = 2
 """Newton's steps at the start and in each period, which begins at the last one's solution."""
 
 LARGEST_STEP = 0.1
@@ -91,15 +92,18 @@ class QuasiStatic(LoadEstimator):
         tension = hang(self._motion[0], sensors.drones.records, self._cables, self._load, steps)
         standing = self._standing
         if standing is not None and self._motion["position"][0, 2] < standing["position"][0, 2]:
-            estimate.records[:1], estimate.tension_n[:] = standing, 0.0
+            estimate.records[:1] = standing
+            estimate.tension_n[:] = 0.0
         else:
-            estimate.records[:1], estimate.tension_n[:] = self._motion, tension[:, None]
+            estimate.records[:1] = self._motion
+            estimate.tension_n[:] = tension[:, None]
 
 
 @compiled()
 def hang(motion, drones, cables, load, steps):
     """Bring a load to rest below the drones and return its cables' tensions, (n,)."""
-    n, c = len(cables), load[0]
+    n = len(cables)
+    c = load[0]
     stiffness = c.mass * c.gravity / (n * STRETCH_M)
     pull = -c.mass * motion.acceleration
     pull[2] -= c.mass * c.gravity
@@ -109,7 +113,9 @@ def hang(motion, drones, cables, load, steps):
     twist = np.zeros(6)
     for k in range(steps + 1):
         rotation = matrix_of(motion.attitude)
-        residual, follows, slope = np.zeros(6), np.zeros(6), np.zeros((6, 6))
+        residual = np.zeros(6)
+        follows = np.zeros(6)
+        slope = np.zeros((6, 6))
         residual[:3] = pull
         for i in range(n):
             cable = cables[i]
@@ -134,5 +140,6 @@ def hang(motion, drones, cables, load, steps):
         if largest > LARGEST_STEP:
             step *= LARGEST_STEP / largest
         shift(motion, step)
-    motion.velocity[:], motion.omega[:] = twist[:3], twist[3:]
+    motion.velocity[:] = twist[:3]
+    motion.omega[:] = twist[3:]
     return tension

@@ -67,7 +67,8 @@ def load_record(system: SlungLoadSystem, gravity_m_s2: float, period_s: float) -
     if not system.load.point_mass:
         load["inertia"] = system.load.inertia_kg_m2
         load["inverse_inertia"] = np.linalg.inv(system.load.inertia_kg_m2)
-    load["gravity"], load["period"] = gravity_m_s2, period_s
+    load["gravity"] = gravity_m_s2
+    load["period"] = period_s
     return load
 
 
@@ -87,8 +88,10 @@ def matrix_of(q):
 @compiled()
 def chord(load, drone, cable):
     """Vector from a cable's end on the load to that on the drone, and its rate, world."""
-    q, p = load.attitude, drone.attitude
-    a, h = cable.attachment, cable.hook
+    q = load.attitude
+    p = drone.attitude
+    a = cable.attachment
+    h = cable.hook
     reach = sub(add(drone.position, rotate_by(p, h)), add(load.position, rotate_by(q, a)))
     upper = add(drone.velocity, rotate_by(p, cross(drone.omega, h)))
     lower = add(load.velocity, rotate_by(q, cross(load.omega, a)))
@@ -124,7 +127,8 @@ def wrench_slope(force, slope, rotation, cable):
 
     `force`: what pulls at the attachment, world; `slope`: of this force, (3, 6).
     """
-    arm, back = skew(cable.attachment), np.ascontiguousarray(rotation.T)
+    arm = skew(cable.attachment)
+    back = np.ascontiguousarray(rotation.T)
     out = np.zeros((6, 6))
     out[:3] = slope
     turned_slope = back @ slope
@@ -142,7 +146,8 @@ def shift(motion, step):
 
 def directions(motion: Records, drones: Records, cables: Records) -> tuple[Array, Array]:
     """Directions of the cables from load to drone and their rates, (n, 3) and (n, 3) [1/s]."""
-    out, rates = np.empty((len(cables), 3)), np.empty((len(cables), 3))
+    out = np.empty((len(cables), 3))
+    rates = np.empty((len(cables), 3))
     for i, cable in enumerate(cables):
         reach, rate = chord(motion[0], drones[i], cable)
         length = np.linalg.norm(reach)
@@ -169,13 +174,17 @@ def taut_tensions(motion: Records, drones: Records, cables: Records, load: Recor
     a all that the drones' motion and the rates contribute, k = `BACK_1_S`. Tensions are not
     negative (the quadratic programme of massless cables, solved as non-negative least squares).
     """
-    n, rotation = len(cables), matrix_of(motion["attitude"])
-    omega, by_mass = motion["omega"], np.eye(6) / load["mass"]
+    n = len(cables)
+    rotation = matrix_of(motion["attitude"])
+    omega = motion["omega"]
+    by_mass = np.eye(6) / load["mass"]
     by_mass[3:, 3:] = load["inverse_inertia"]
     rest = np.zeros(6)
     rest[2] = -load["mass"] * load["gravity"]
     rest[3:] = -np.cross(omega, load["inertia"] @ omega)
-    wrenches, asked, slack = np.zeros((n, 6)), np.zeros(n), np.zeros(n, bool)
+    wrenches = np.zeros((n, 6))
+    asked = np.zeros(n)
+    slack = np.zeros(n, bool)
     for i, cable in enumerate(cables):
         reach, rate = chord(motion, drones[i], cable)
         length = np.linalg.norm(reach)
@@ -188,7 +197,8 @@ def taut_tensions(motion: Records, drones: Records, cables: Records, load: Recor
         stretch = length - cable["length"]
         asked[i] += 2.0 * BACK_1_S * (unit @ rate) + BACK_1_S**2 * stretch
     asked -= wrenches @ by_mass @ rest
-    asked[slack], wrenches[slack] = 0.0, 0.0
+    asked[slack] = 0.0
+    wrenches[slack] = 0.0
     root = np.linalg.cholesky(wrenches @ by_mass @ wrenches.T + 1e-9 * np.eye(n))
     found: Array = scipy.optimize.nnls(root.T, np.linalg.solve(root, asked))[0]
     return found

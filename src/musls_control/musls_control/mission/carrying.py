@@ -35,14 +35,17 @@ MOST_UPWARDS_M_S2 = 0.9 * GRAVITY_M_S2
 """Largest vertical feed-forward: PX4's vertical integrator, which compensates it, is limited to 1
 g."""
 
-FAR_M, NEAR_M = 0.1, 0.03
+FAR_M = 0.1
+NEAR_M = 0.03
 """Largest and least distance at which a drone counts as in its place."""
 
-GIVES_WAY_S2, LEARNS_S = 1.0 / (0.95 * 1.8 + 0.4), (0.95 * 1.8 + 0.4) / (0.95 * 0.4)
+GIVES_WAY_S2 = 1.0 / (0.95 * 1.8 + 0.4)
+LEARNS_S = (0.95 * 1.8 + 0.4) / (0.95 * 0.4)
 """Displacement of a drone per acceleration, and time in which its integrator compensates it: for
 slow changes, with PX4's defaults of MPC_XY_P, MPC_XY_VEL_P_ACC and MPC_XY_VEL_I_ACC."""
 
-CLOSE_SHARE, CLOSE_M = 0.5, 0.1
+CLOSE_SHARE = 0.5
+CLOSE_M = 0.1
 """Distance of rotor tips below which a pass is reported: as a share of the planned distance, and in
 metres."""
 
@@ -53,7 +56,9 @@ ground."""
 LONGEST_WAIT_S = 10.0
 """Longest wait for load and drones to be in place."""
 
-STILL_S, STILL_SHARE, LONGEST_SWINGS = 1.0, 0.02, 3.0
+STILL_S = 1.0
+STILL_SHARE = 0.02
+LONGEST_SWINGS = 3.0
 """Time for which the load has to stay near a place before it is lowered to the ground; how near, on
 long cables, over their length; and for how many of its swings it is waited for, if these last."""
 
@@ -85,7 +90,8 @@ class Carried:
         """Read it from how a system hangs; None where it does not."""
         if hanging.refusal is not None:
             return None
-        drones, back = hanging.system.drones, -float(hanging.load_pose[3])
+        drones = hanging.system.drones
+        back = -float(hanging.load_pose[3])
         weight_n = np.array([drone.mass_kg for drone in drones]) * hanging.gravity_m_s2
         return cls(
             weight_n,
@@ -93,11 +99,9 @@ class Carried:
             hanging.sag_m,
             hanging.tips_apart_m if len(drones) > 1 else np.inf,
             np.array([sum(r.thrust_coefficient_n_s2 for r in d.rotors) for d in drones]),
-            np.array([
-                [d.rotors[0].speed_min_rad_s, d.rotors[0].speed_max_rad_s] for d in drones
-            ]),
+            np.array([[d.rotors[0].speed_min_rad_s, d.rotors[0].speed_max_rad_s] for d in drones]),
             max(cable.length_m for cable in hanging.system.cables),
-        )  # fmt: skip
+        )
 
     @property
     def near_m(self) -> float:
@@ -112,7 +116,8 @@ class Carried:
         """
         pull_m_s2 = np.linalg.norm(self.aside_m_s2(1.0, 0.0), axis=1).max(initial=0.0)
         pull = np.exp(1j * load_yaw_rad[share == 1.0])  # as complex numbers
-        learned, inwards = pull[:1], 0.0
+        learned = pull[:1]
+        inwards = 0.0
         for now in pull:
             inwards = max(inwards, float(((now - learned) * np.conj(now)).real[0]))
             learned = learned + (now - learned) / (rate_hz * LEARNS_S)
@@ -147,7 +152,8 @@ class Carried:
         """Upright part of the collective command while a share is carried, (n,)."""
         thrust_n = np.multiply.outer(share, self.pull_n)
         thrust_n[..., 2] += self.weight_n
-        size_n, (slowest, fastest) = np.linalg.norm(thrust_n, axis=-1), self.speed_rad_s.T
+        size_n = np.linalg.norm(thrust_n, axis=-1)
+        (slowest, fastest) = self.speed_rad_s.T
         command = (np.sqrt(size_n / self.thrust_n_s2) - slowest) / (fastest - slowest)
         return np.asarray(np.maximum(command, 0.05) * thrust_n[..., 2] / size_n)
 

@@ -76,8 +76,10 @@ def look_for_losses(losses, motion, tension, wanted, time, lifting):
             since = time - seen.looked
             if not since < LONGEST_GAP_S:
                 since = 0.0
-            seen.looked, slack = time, tension[i, 0] < seen.least
-            seen.below, seen.sinking = wanted[i, 2] - motion[1 + i, 2], -motion[1 + i, 5]
+            seen.looked = time
+            slack = tension[i, 0] < seen.least
+            seen.below = wanted[i, 2] - motion[1 + i, 2]
+            seen.sinking = -motion[1 + i, 5]
             seen.falls = seen.below > seen.drop and seen.sinking > seen.sink
             seen.taut = 0.0 if slack else seen.taut + since
             if seen.taut > seen.longest:
@@ -139,7 +141,8 @@ class Contingency:
 
         Each takes up to a second, for which a flight in real time cannot wait.
         """
-        system, n = hanging.system, hanging.system.n_drones
+        system = hanging.system
+        n = hanging.system.n_drones
         if n < MIN_DRONES:
             raise ConfigError(
                 f"contingency: {system.name} has {n} drones; the loss of one can be survived by "
@@ -147,12 +150,17 @@ class Contingency:
             )
         if mission.kind == "delivery":  # another plan has not its gates
             spec = replace(spec, then="land")
-        self.spec, self._hanging, self._mission = spec, hanging, mission
+        self.spec = spec
+        self._hanging = hanging
+        self._mission = mission
         self.losses = np.zeros(n, LOSS)
-        self.losses["drop"], self.losses["sink"] = spec.drop_m, spec.sink_m_s
+        self.losses["drop"] = spec.drop_m
+        self.losses["sink"] = spec.sink_m_s
         even_n = system.load.mass_kg * hanging.gravity_m_s2 / n
-        self.losses["least"], self.losses["longest"] = spec.slack_share * even_n, spec.slack_s
-        self.gone, self._noted = np.zeros(n, bool), dict[int, LossKind]()
+        self.losses["least"] = spec.slack_share * even_n
+        self.losses["longest"] = spec.slack_s
+        self.gone = np.zeros(n, bool)
+        self._noted = dict[int, LossKind]()
         self._offsets_m = hanging.formation.offsets_m(n)
         self._found: dict[tuple[tuple[int, ...], ...], Reallocation | None] = {}
         self.answers: list[Reallocation | None] = []
@@ -165,7 +173,8 @@ class Contingency:
     def __deepcopy__(self, memo: dict[int, Any]) -> Contingency:
         """Copy that uses the same records and formations."""
         other = copy.copy(self)
-        other.gone, other._noted = self.gone.copy(), dict(self._noted)
+        other.gone = self.gone.copy()
+        other._noted = dict(self._noted)
         other.answers = list(self.answers)
         return other
 
@@ -173,7 +182,9 @@ class Contingency:
         """Begin a flight with all drones."""
         for name in ("looked", "taut", "slack", "carried", "falls", "slackened", "noted"):
             self.losses[name] = 0
-        self.gone[:], self._noted, self.answers = False, {}, []
+        self.gone[:] = False
+        self._noted = {}
+        self.answers = []
         self._offsets_m = self._hanging.formation.offsets_m(len(self.gone))
 
     def look(
@@ -190,16 +201,22 @@ class Contingency:
             setpoint_enu_m: Set-points of the drones, (n, 3).
             lifting: See `look_for_losses`.
         """
-        wanted, losses = np.ascontiguousarray(setpoint_enu_m), self.losses
+        wanted = np.ascontiguousarray(setpoint_enu_m)
+        losses = self.losses
         look_for_losses(losses, estimate.data, estimate.tension_n, wanted, time_s, lifting)
         found = [
-            Loss(i, LossKind.FALLS, f"{s['below']:.2f} m below its set-point, sinking at "
-                 f"{s['sinking']:.1f} m/s")
-            for i, s in enumerate(losses) if s["falls"]
+            Loss(
+                i,
+                LossKind.FALLS,
+                f"{s['below']:.2f} m below its set-point, sinking at {s['sinking']:.1f} m/s",
+            )
+            for i, s in enumerate(losses)
+            if s["falls"]
         ] + [
             Loss(i, LossKind.SLACK, f"no force in its cable for {s['slack']:.1f} s")
-            for i, s in enumerate(losses) if s["slackened"]
-        ]  # fmt: skip
+            for i, s in enumerate(losses)
+            if s["slackened"]
+        ]
         for loss in found:
             losses["noted"][loss.drone] |= not self.can_answer(loss)
         return [loss for loss in found if self.can_answer(loss)]
@@ -225,7 +242,8 @@ class Contingency:
 
     def note(self, loss: Loss) -> None:
         """Note that a drone does not carry any more; later answers count with that."""
-        self._noted[loss.drone], self.losses["noted"][loss.drone] = loss.kind, 1
+        self._noted[loss.drone] = loss.kind
+        self.losses["noted"][loss.drone] = 1
 
     def without(self, loss: Loss, plan: FlightPlan, row: int, drones_enu_m: Array) -> Answer | None:
         """The rest of a flight without a drone, from a row of its plan.
@@ -236,15 +254,20 @@ class Contingency:
             None where the others would come too near a drone that does not fall. A load that is set
             down may go so far back that the drone, which stayed behind, is in its place again.
         """
-        spec, system, mission = self.spec, self._hanging.system, self._mission
-        found, formation, n = self._formation(loss), self._hanging.formation, len(self.gone)
+        spec = self.spec
+        system = self._hanging.system
+        mission = self._mission
+        found = self._formation(loss)
+        formation = self._hanging.formation
+        n = len(self.gone)
         noted = self._noted | {loss.drone: loss.kind}
         offsets = (formation.offsets_m(n) if found is None else found.offsets_m).copy()
         for drone, kind in noted.items():
             slack = kind is LossKind.SLACK
             offsets[drone] = aside(formation, n, drone) if slack else np.nan
         now = Situation(plan, row, plan.drone_position_enu_m[row].copy(), offsets)
-        place, lands = drones_enu_m[loss.drone], replace(spec, then="land")
+        place = drones_enu_m[loss.drone]
+        lands = replace(spec, then="land")
         tries = [(spec, now)]
         if loss.kind is LossKind.UNGUIDED:
             back = replace(now, shift_m=(place - now.drones_enu_m[loss.drone])[:2])
@@ -252,7 +275,8 @@ class Contingency:
         for asked, begin in tries:
             way = rest_of_flight(begin, found, system, mission, asked)
             if loss.kind is not LossKind.UNGUIDED or self._is_clear(way, loss.drone, place):
-                self._noted, self._offsets_m = noted, offsets
+                self._noted = noted
+                self._offsets_m = offsets
                 self.losses["noted"][list(noted)] = 1
                 self.gone = np.isnan(offsets[:, 0])
                 self.answers.append(found)

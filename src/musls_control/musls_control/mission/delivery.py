@@ -97,7 +97,8 @@ def compile_abort(
 
     It begins at a row of the plan, and returns, if it does, at the greatest height of it.
     """
-    load_pose, height_m = plan.load_pose[row], float(plan.load_pose[:, 2].max())
+    load_pose = plan.load_pose[row]
+    height_m = float(plan.load_pose[:, 2].max())
     draft = Draft.of(mission, cone, len(ground.drone_position_enu_m))
     draft.go_on_from(plan, row)
     draft.add("abort", load_pose[None].copy())
@@ -151,10 +152,13 @@ class PayloadScale:
 
     def __init__(self, own_kg: Array, thrust_n_s2: Array, gravity_m_s2: float) -> None:
         """Begin with the drones' own masses, (n,), and nominal thrust constants, (n, n_rotors)."""
-        self.own_kg, self._thrust, self._gravity = own_kg, thrust_n_s2, gravity_m_s2
+        self.own_kg = own_kg
+        self._thrust = thrust_n_s2
+        self._gravity = gravity_m_s2
         self.factor = np.ones(len(own_kg))
         self.carried_kg = 0.0
-        self._impulse, self._time_s = np.zeros(len(own_kg)), 0.0
+        self._impulse = np.zeros(len(own_kg))
+        self._time_s = 0.0
         self._begin_m_s: Array | None = None
         self._last_m_s: Array | None = None
 
@@ -178,7 +182,8 @@ class PayloadScale:
     def begin(self) -> None:
         """Begin a window."""
         self._impulse[:] = 0.0
-        self._time_s, self._begin_m_s = 0.0, None
+        self._time_s = 0.0
+        self._begin_m_s = None
 
     def masses_kg(self) -> Array:
         """Mass that hung on each drone's rotors within the window, its own included, (n,)."""
@@ -192,7 +197,8 @@ class PayloadScale:
         self.carried_kg = 0.0
 
 
-WEIGH_EVERY_S, LONGEST_STEP_S = 0.02, 0.5
+WEIGH_EVERY_S = 0.02
+LONGEST_STEP_S = 0.5
 """Time between two samples of the rotor speeds, and the longest gap over which the load is
 weighed."""
 
@@ -248,10 +254,17 @@ class Delivery:
         measured; their memory stays the same.
         """
         assert plan.ground is not None  # a delivery begins there
-        self._mission, self._cone, self._plan, self._ground = mission, cone, plan, plan.ground
-        self._out, self._n_cables, self._closed = out, len(system.cables), 0
-        self._weighed_s, self._told = -np.inf, False
-        self._estimate, self._rotor_speed = estimate, rotor_speed_rad_s
+        self._mission = mission
+        self._cone = cone
+        self._plan = plan
+        self._ground = plan.ground
+        self._out = out
+        self._n_cables = len(system.cables)
+        self._closed = 0
+        self._weighed_s = -np.inf
+        self._told = False
+        self._estimate = estimate
+        self._rotor_speed = rotor_speed_rad_s
         self.given = given = delivery_of(mission)
         slack_m = float(plan.ground.load_position_enu_m[2]) - mission.slack_height_m
         if given.pick_up == "hook":  # the cables hang on the drones alone
@@ -323,7 +336,8 @@ class Delivery:
 
     def enter(self, stage: str) -> None:
         """Note that a phase or stage has begun; the present one again changes nothing."""
-        before, self._stage = self._stage, stage
+        before = self._stage
+        self._stage = stage
         if before == stage:
             return
         if before == "tare":

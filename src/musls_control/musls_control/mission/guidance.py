@@ -40,7 +40,8 @@ from musls_description.system.slung_system import RigSystem, SlungLoadSystem, sl
 OFFBOARD = "offboard"
 """The node that commands the autopilots, among the bodies that are watched."""
 
-READY, AIRBORNE = "idle", "airborne"
+READY = "idle"
+AIRBORNE = "airborne"
 """Phases of a drone that may be started: on the ground, and in a flight that starts in the air."""
 
 POSE_AGE_S = 1.0
@@ -123,7 +124,8 @@ class KnownState:
         if self.age_s(OFFBOARD, time_s) > POSE_AGE_S:
             found.append("no heartbeat of the offboard node")
         for drone in self.drones:
-            phase, why = self.phases.get(drone, "not heard"), self.reasons.get(drone)
+            phase = self.phases.get(drone, "not heard")
+            why = self.reasons.get(drone)
             if phase not in ready:
                 found.append(f"{drone} is {phase}" + (f": {why}" if why else ""))
             left = self.charge.get(drone, np.nan)
@@ -142,7 +144,8 @@ def health_of(
 
     `recent_enu_m`: last set-points of the drones, (n, 3) each; none on the ground.
     """
-    found, places = dict[str, Health](), known.estimate.position_enu_m
+    found = dict[str, Health]()
+    places = known.estimate.position_enu_m
     for k, body in enumerate(known.bodies):
         error_m = 0.0
         if k and len(recent_enu_m) and np.isfinite(places[k]).all():
@@ -184,12 +187,19 @@ class FlightGuidance:
         room: tuple[Array, Array] | None = None,
     ) -> None:
         """`resume_by`: how people resume a flight, in words. `room`: see `room_to_land`."""
-        self.player, self.known, self.guard, self.contingency = player, known, guard, contingency
-        self.end, self.watches, self._out, self._resume_by = FlightEnd(), True, out, resume_by
+        self.player = player
+        self.known = known
+        self.guard = guard
+        self.contingency = contingency
+        self.end = FlightEnd()
+        self.watches = True
+        self._out = out
+        self._resume_by = resume_by
         self.phase = ""
         self._pending: list[tuple[float, Loss]] = []
         self._said = set[str]()
-        self._room, self._strays = room, np.zeros(len(known.drones), bool)
+        self._room = room
+        self._strays = np.zeros(len(known.drones), bool)
         self.down, self.found = nothing_found(len(known.drones))
         self._recent: deque[tuple[float, Array]] = deque()
         self._held_looks = dict.fromkeys(known.drones, 0)
@@ -223,7 +233,8 @@ class FlightGuidance:
 
     def is_over(self, time_s: float) -> bool:
         """Whether all drones are disarmed, or lost and said so."""
-        known, guard = self.known, self.guard or Guard()
+        known = self.known
+        guard = self.guard or Guard()
         settings = guard.settings
         before = set(self.end.lost)
         over = self.end.look(
@@ -256,7 +267,8 @@ class FlightGuidance:
 
     def step(self, time_s: float) -> FormationSetpoint:
         """Set-points for a time; a delivery weighs and watches meanwhile."""
-        player, delivery = self.player, self.player.keeper
+        player = self.player
+        delivery = self.player.keeper
         places = self.known.estimate.position_enu_m
         if self.away.any():
             places = places.copy()
@@ -293,7 +305,8 @@ class FlightGuidance:
 
         `age_s`: age of the oldest part of the motion that it uses.
         """
-        player, guard = self.player, self.guard
+        player = self.player
+        guard = self.guard
         flying = player.state in (PlayState.FLYING, PlayState.GOAL, PlayState.PAUSED)
         if player.state is PlayState.DONE:  # a plan that ended in the air
             flying = player.stage != "abort"
@@ -315,7 +328,8 @@ class FlightGuidance:
 
     def look(self, time_s: float) -> None:
         """Check for lost drones and faults, and run the reactions that are due."""
-        player, guard = self.player, self.guard
+        player = self.player
+        guard = self.guard
         if guard is not None:
             self._keep_recent(time_s)
         if player.state in (PlayState.IDLE, PlayState.DONE):
@@ -357,7 +371,10 @@ class FlightGuidance:
 
     def _survive(self, time_s: float, bodies: dict[str, Health]) -> bool:
         """Continue without lost drones where there is a way."""
-        way, known, player, guard = self.contingency, self.known, self.player, self.guard
+        way = self.contingency
+        known = self.known
+        player = self.player
+        guard = self.guard
         if way is None or set(known.unseen(time_s)) - set(self.gone):
             return False
         if (watch := player.plan.rows["watch"][player.row]) and known.opens_hooks():
@@ -387,7 +404,8 @@ class FlightGuidance:
 
         One that sinks as well falls; another one hovers where it is, and lands.
         """
-        way, known = self.contingency, self.known
+        way = self.contingency
+        known = self.known
         if way is None or not known.silent:
             return []
         losses = []
@@ -399,7 +417,8 @@ class FlightGuidance:
 
     def _go_on_without(self, way: Contingency, loss: Loss, time_s: float) -> bool:
         """Release the lost drones' cables and replan; a pause by a person stays in force."""
-        player, name = self.player, f"drone_{loss.drone + 1}"
+        player = self.player
+        name = f"drone_{loss.drone + 1}"
         places = self.known.estimate.drones.position_enu_m
         answer = way.without(loss, player.plan, player.row, places)
         if answer is None:
@@ -432,16 +451,23 @@ class FlightGuidance:
 
     def come_down(self, time_s: float) -> None:
         """Give back what integrators have learned; land round the load, clear of what fell down."""
-        player, known, away = self.player, self.known, self.away
+        player = self.player
+        known = self.known
+        away = self.away
         if set(known.unseen(time_s)) - {known.drones[k] for k in np.flatnonzero(away)}:
             return
-        plan, row, motion = player.plan, player.row, known.estimate.data
+        plan = player.plan
+        row = player.row
+        motion = known.estimate.data
         assert plan.drone_acceleration_enu_m_s2 is not None
         length_m = 0.0
         if plan.carried is not None and player.keeper is None:  # a delivery leaves the load behind
             length_m = plan.carried.length_m
-        places, lies = plan.drone_position_enu_m, plan.load_pose[-1]
-        fed, found, down = plan.drone_acceleration_enu_m_s2[row], self.found, self.down
+        places = plan.drone_position_enu_m
+        lies = plan.load_pose[-1]
+        fed = plan.drone_acceleration_enu_m_s2[row]
+        found = self.found
+        down = self.down
         phase = look_down(down[0], found, plan.rows, row, fed, places[-1], lies, length_m, motion)
         if phase == LOWERS and not away.any():
             player.plan = plan.given_back(found, row)
@@ -452,14 +478,16 @@ class FlightGuidance:
             if shifts:
                 player.plan = plan.moved(aside, row, int(down["spread_rows"][0]))
             if self._room is not None and away.any():
-                rest, places = player.plan.part(row), known.estimate.drones.position_enu_m
+                rest = player.plan.part(row)
+                places = known.estimate.drones.position_enu_m
                 load = motion[0, :2] if shifts else lies[:2]
                 rest = landed_clear(rest, load, away, places, *self._room)
                 player.swap(rest, time_s, hold_row=0)
 
     def _act(self, step: GuardStep, time_s: float, bodies: dict[str, Health]) -> None:
         """Carry out the guard's decision, and report it."""
-        player, guard = self.player, self.guard
+        player = self.player
+        guard = self.guard
         assert guard is not None
         faults = [f"{b}: {what}" for b, h in bodies.items() if (what := guard.fault(h))]
         after_s = guard.settings.abort_after_s

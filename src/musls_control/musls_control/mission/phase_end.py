@@ -16,7 +16,8 @@ from musls_control.autopilot import DISARM_AFTER_LANDING_S, LANDING_TIMEOUT_S
 PHASE = "phase"
 """Kind of the event in a bag and on a ROS graph."""
 
-ENDED, CUT_SHORT = "ended", "was cut short"
+ENDED = "ended"
+CUT_SHORT = "was cut short"
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,9 @@ from musls_description.numerics.rotations import from_roll_pitch_yaw, from_yaw, 
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import RigSystem, SlungLoadSystem
 
-HOOKED, RESTED, RELEASED = "hooked", "rested", "released"
+HOOKED = "hooked"
+RESTED = "rested"
+RELEASED = "released"
 """Gates wait for: all hooks are closed; the load rests and the cables are slack, then the hooks
 are opened; nothing hangs on the drones any more."""
 
@@ -116,7 +118,8 @@ class GroundSpot:
         return rotate(back, self.drone_position_enu_m - self.load_position_enu_m)
 
 
-LEAST_RETURN_S, RETURN_M_S = 3.0, 0.1
+LEAST_RETURN_S = 3.0
+RETURN_M_S = 0.1
 """Time in which drones go to their places after a controller has flown them, and mean speed."""
 
 
@@ -196,7 +199,8 @@ class FlightPlan:
     @cached_property
     def poses(self) -> tuple[Array, Array]:
         """Places and attitudes of load and drones by rows, (k, 1 + n, 3) and (k, 1 + n, 4)."""
-        load, turn = self.load_pose[:, None, :3], self.load_orientation_wxyz[:, None]
+        load = self.load_pose[:, None, :3]
+        turn = self.load_orientation_wxyz[:, None]
         return (
             np.concatenate([load, self.drone_position_enu_m], axis=1),
             np.concatenate([turn, from_yaw(self.drone_yaw_rad)], axis=1),
@@ -208,7 +212,8 @@ class FlightPlan:
         rows, n = self.drone_yaw_rad.shape
         drones = DroneSetpoints.unset(rows * n)
         drones.position_enu_m[:] = self.drone_position_enu_m.reshape(-1, 3)
-        drones.yaw_enu_rad[:], drones.armed[:] = self.drone_yaw_rad.ravel(), 1.0
+        drones.yaw_enu_rad[:] = self.drone_yaw_rad.ravel()
+        drones.armed[:] = 1.0
         if self.drone_acceleration_enu_m_s2 is not None:
             fed = self.drone_acceleration_enu_m_s2.reshape(-1, 3)
             drones.acceleration_enu_m_s2[:] = np.where(
@@ -257,7 +262,8 @@ class FlightPlan:
         phases = {**dict.fromkeys(LOWERING, LOWERS), LANDING[0]: SPREADS}
         # Nothing is watched while the load stands, or is being set down.
         watch = dict.fromkeys(GROUND_PHASES, UNWATCHED) | {"lift": TAKEN_UP, "abort": WATCHED}
-        rows, names = np.zeros(len(self.stage), ROW), self.stage_names
+        rows = np.zeros(len(self.stage), ROW)
+        names = self.stage_names
         rows["phase"] = np.array([phases.get(name, CARRIES) for name in names])[self.stage]
         rows["watch"] = np.array([watch.get(name, WATCHED) for name in names])[self.stage]
         if self.share is not None:
@@ -286,7 +292,9 @@ class FlightPlan:
 
     def part(self, first: int) -> FlightPlan:
         """Rows from the first one on."""
-        fed, share, waits = self.drone_acceleration_enu_m_s2, self.share, self.waits.copy()
+        fed = self.drone_acceleration_enu_m_s2
+        share = self.share
+        waits = self.waits.copy()
         waits["row"] -= first
         return replace(
             self,
@@ -323,11 +331,17 @@ class Draft:
         azimuths_rad: Array,
         carried: Carried | None = None,
     ) -> None:
-        self.mission, self.rate_hz, self.n = mission, mission.setpoint_rate_hz, len(offsets_m)
-        self.carried, self.share, self.fed_m_s2 = carried, 0.0, np.zeros((self.n, 3))
+        self.mission = mission
+        self.rate_hz = mission.setpoint_rate_hz
+        self.n = len(offsets_m)
+        self.carried = carried
+        self.share = 0.0
+        self.fed_m_s2 = np.zeros((self.n, 3))
         self.feeds_flight = mission.feed_forward == "flight"
-        self.offsets, self.azimuth = offsets_m, azimuths_rad
-        self.lost_enu_m, self.last = np.zeros((self.n, 3)), np.zeros(4)
+        self.offsets = offsets_m
+        self.azimuth = azimuths_rad
+        self.lost_enu_m = np.zeros((self.n, 3))
+        self.last = np.zeros(4)
         self.drones: list[Array] = []
         self.yaw: list[Array] = []
         self.stage: list[int] = []
@@ -347,7 +361,8 @@ class Draft:
 
     def go_on_from(self, plan: FlightPlan, row: int) -> None:
         """Feed forward what a row of another plan does."""
-        self.carried, self.feeds_flight = plan.carried, plan.feeds_flight
+        self.carried = plan.carried
+        self.feeds_flight = plan.feeds_flight
         if plan.drone_acceleration_enu_m_s2 is not None and plan.share is not None:
             self.fed_m_s2 = plan.drone_acceleration_enu_m_s2[row].copy()
             self.share = float(plan.share[row])
@@ -425,7 +440,8 @@ class Draft:
     def carry(self, name: str, target: Array) -> None:
         """Append a move of the load's set-point to a pose, (4,), as between stages, and a rest."""
         given = self.mission
-        speed, yaw_rate = given.transit_speed_m_s, given.transit_yaw_rate_rad_s
+        speed = given.transit_speed_m_s
+        yaw_rate = given.transit_yaw_rate_rad_s
         self.move(name, target, speed, yaw_rate, given.settle_s)
 
     def rise(
@@ -477,7 +493,8 @@ class Draft:
         `still_s`: for so long the load has to stay near a place, whichever.
         """
         if self.carried is not None and self.stage:
-            longest_s, near_m = LONGEST_WAIT_S, self.carried.near_m
+            longest_s = LONGEST_WAIT_S
+            near_m = self.carried.near_m
             if still_s > 0.0:
                 longest_s = max(longest_s, LONGEST_SWINGS * self.carried.swing_s)
                 near_m = max(near_m, STILL_SHARE * self.carried.length_m)
@@ -491,18 +508,21 @@ class Draft:
 
     def carry_share(self, name: str, share: float) -> None:
         """Move the load's weight to the drones up to a share, or back."""
-        carried, begin = self.carried, self.share
+        carried = self.carried
+        begin = self.share
         if carried is None or share == begin:
             return
         upwards = carried.taken_up_m_s2 if share > begin else carried.set_down_m_s2
-        yaw, rows = float(self.last[3]), len(self.times(TAKE_UP_S, f"mission: {name}"))
+        yaw = float(self.last[3])
+        rows = len(self.times(TAKE_UP_S, f"mission: {name}"))
         shares: Array = begin + (share - begin) * np.arange(1, rows + 1) / rows
         self.hold(name, self.last, TAKE_UP_S, f"mission: {name}")
         fed = self.fed[-1]
         fed[:, :, :2] += carried.aside_m_s2(shares, yaw) - carried.aside_m_s2(begin, yaw)
         fed[:, :, 2] += upwards(shares) - upwards(begin)
         self.shares[-rows:] = shares.tolist()
-        self.fed_m_s2, self.share = fed[-1].copy(), share
+        self.fed_m_s2 = fed[-1].copy()
+        self.share = share
 
     def let_go(self) -> None:
         """Stop feeding pulls forward from the next row on: the load is dropped."""
@@ -606,7 +626,8 @@ def with_own_paths(plan: FlightPlan, mission: MissionSpec) -> FlightPlan:
     Raises:
         ConfigError: Paths of a drone that is not there.
     """
-    n, paths = plan.drone_yaw_rad.shape[1], dict[int, tuple[Array, Array]]()
+    n = plan.drone_yaw_rad.shape[1]
+    paths = dict[int, tuple[Array, Array]]()
     names = [f"drone_{i + 1}" for i in range(n)]
     for name, stages in mission.drones.items():
         if name not in names:
@@ -627,14 +648,18 @@ def with_own_paths(plan: FlightPlan, mission: MissionSpec) -> FlightPlan:
     def lasting(values: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([values, np.repeat(values[-1:], rows - len(values), axis=0)])
 
-    places, yaws = lasting(plan.drone_position_enu_m), lasting(plan.drone_yaw_rad)
+    places = lasting(plan.drone_position_enu_m)
+    yaws = lasting(plan.drone_yaw_rad)
     for i, (own, heading) in paths.items():
-        places[:, i], yaws[:, i] = lasting(own), lasting(heading)
-    stage, stage_names = lasting(plan.stage), plan.stage_names
+        places[:, i] = lasting(own)
+        yaws[:, i] = lasting(heading)
+    stage = lasting(plan.stage)
+    stage_names = plan.stage_names
     if rows > begun:
         stage[begun:] = len(stage_names)
         stage_names = (*stage_names, OWN_PATHS)
-    fed, share = plan.drone_acceleration_enu_m_s2, plan.share
+    fed = plan.drone_acceleration_enu_m_s2
+    share = plan.share
     return replace(
         plan,
         drone_position_enu_m=places,
@@ -803,7 +828,8 @@ def set_load_down(
 
 def spread_and_land(draft: Draft, ground: GroundSpot) -> None:
     """Spread out to places round the load, in the directions of the start, and come down."""
-    last, offsets = draft.last, ground.landing_offset_m
+    last = draft.last
+    offsets = ground.landing_offset_m
     offsets = ground.offsets_m if offsets is None else offsets
     end = rotate(from_yaw(np.full(len(offsets), last[3])), offsets)
     end += [*last[:2], ground.load_position_enu_m[2]]
@@ -822,7 +848,8 @@ def _way_s(mission: MissionSpec, begin: Array, end: Array) -> float:
 
 def land_at(draft: Draft, end: Array, low: Array) -> None:
     """Append the drones' way to low places, (n, 3), a rest there, and the way down to others."""
-    mission, last = draft.mission, draft.last
+    mission = draft.mission
+    last = draft.last
     draft.wait()
     begin = draft.drones[-1][-1]
     draft.fly_drones("spread", last, begin, low, _way_s(mission, begin, low))
@@ -842,7 +869,11 @@ def land_at(draft: Draft, end: Array, low: Array) -> None:
 @compiled()
 def closest_pair(places, radii):
     """Find the two drones whose rotor tips come closest."""
-    best, centres, row, first, second = np.inf, np.inf, 0, 0, 1
+    best = np.inf
+    centres = np.inf
+    row = 0
+    first = 0
+    second = 1
     for k in range(places.shape[0]):
         for i in range(places.shape[1]):
             for j in range(i + 1, places.shape[1]):
@@ -853,7 +884,10 @@ def closest_pair(places, radii):
                 distance = np.sqrt(square)
                 if distance - radii[i] - radii[j] < best:
                     best = distance - radii[i] - radii[j]
-                    centres, row, first, second = distance, k, i, j
+                    centres = distance
+                    row = k
+                    first = i
+                    second = j
     return row, first, second, centres, best
 
 

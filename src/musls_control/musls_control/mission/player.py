@@ -107,28 +107,38 @@ class FlightPlayer:
         keeper: Delivery | None = None,
     ) -> None:
         """Prepare; the mission's settling time is kept on the way to goals and when aborting."""
-        self.keeper, self.play = keeper, np.zeros(1, PLAY)
+        self.keeper = keeper
+        self.play = np.zeros(1, PLAY)
         self.reason = Reason("")
         self._rest: Reference | None
         self._take(plan, 0.0)
-        self.state, self.goals = PlayState.IDLE, goals
-        self._whole, self._cone, self._mission = plan, cone, mission
+        self.state = PlayState.IDLE
+        self.goals = goals
+        self._whole = plan
+        self._cone = cone
+        self._mission = mission
         self._rest = Reference.rest(plan.load_pose[0])
         self._paused_at_s: float | None = None
         self._resume = PlayState.FLYING
         self._rows_before = 0
         self._down: WayDown | None = None
-        self._held, self._hold_row = False, -1
+        self._held = False
+        self._hold_row = -1
         self._aside_m = np.zeros(2)  # of its set-points is where the formation holds
         self._shifted = False  # a pause has begun or ended since `play_to`
 
     def _take(self, plan: FlightPlan, time_s: float) -> None:
         """Fly a plan from a time on."""
-        self.plan, self._rest = plan, None
+        self.plan = plan
+        self._rest = None
         self.play[0] = np.zeros(1, PLAY)[0]
-        self.play["row"], self.play["begun"], self.play["rate"] = -1, time_s, plan.rate_hz
+        self.play["row"] = -1
+        self.play["begun"] = time_s
+        self.play["rate"] = plan.rate_hz
         self._gates = [] if self.keeper is None else list(plan.gates)
-        self._waits, self._due, self._missed = False, -1, 0
+        self._waits = False
+        self._due = -1
+        self._missed = 0
 
     @property
     def row(self) -> int:
@@ -184,7 +194,9 @@ class FlightPlayer:
         `places_enu_m`: where load and drones are, (1 + n, 3), for rows that wait for them; None
         waits for nobody.
         """
-        rate, rows, plan = self.plan.rate_hz, len(self.plan.stage), self.plan
+        rate = self.plan.rate_hz
+        rows = len(self.plan.stage)
+        plan = self.plan
         row_before = int(self.play["row"][0])
         wait = int(self.play["next_wait"][0])
         gate_now: DeliveryGate | None = None
@@ -195,7 +207,8 @@ class FlightPlayer:
             gate = self._gates[0]
             assert self.keeper is not None
             if self._waits or due > gate.row:
-                self.play["begun"], due = time_s - gate.row / rate, gate.row
+                self.play["begun"] = time_s - gate.row / rate
+                due = gate.row
             self._waits = not self.keeper.passes(gate, time_s)
             if self._waits:
                 due = gate.row - 1
@@ -227,7 +240,8 @@ class FlightPlayer:
 
     def missed(self, places_enu_m: Array) -> str:
         """Bodies not in place when the last wait ran out of time; empty if nothing new."""
-        count, before = int(self.play["missed"][0]), self._missed
+        count = int(self.play["missed"][0])
+        before = self._missed
         self._missed = count
         return "" if count == before else self._what_is_off(places_enu_m)
 
@@ -235,9 +249,12 @@ class FlightPlayer:
         wait = self.plan.waits[int(self.play["next_wait"][0]) - 1]
         planned = self.plan.drone_position_enu_m[max(int(wait["row"]) - 1, 0)]
         off_m = np.linalg.norm(places_enu_m[1:] - planned, axis=1)
-        found = [f"drone_{i + 1} is {off_m[i]:.2f} m from its place" for i in
-                 np.flatnonzero(off_m > wait["near"])]  # fmt: skip
-        height_m, (low_m, high_m) = float(places_enu_m[0, 2]), (wait["lowest"], wait["highest"])
+        found = [
+            f"drone_{i + 1} is {off_m[i]:.2f} m from its place"
+            for i in np.flatnonzero(off_m > wait["near"])
+        ]
+        height_m = float(places_enu_m[0, 2])
+        (low_m, high_m) = (wait["lowest"], wait["highest"])
         if not low_m <= height_m <= high_m:
             wanted = f"{low_m:.2f} to {high_m:.2f} m" if np.isfinite(low_m) else f"{high_m:.2f} m"
             found.append(f"the load is {height_m:.2f} m high, not {wanted}")
@@ -270,7 +287,8 @@ class FlightPlayer:
         """
         if self.state is not PlayState.IDLE:
             raise CommandRefusal(f"cannot start: {self.state.value}")
-        self.state, self._rest = PlayState.FLYING, None
+        self.state = PlayState.FLYING
+        self._rest = None
         self.play["begun"] = time_s
 
     def at(self, time_s: float, places_enu_m: Array | None = None) -> FormationSetpoint:
@@ -295,7 +313,8 @@ class FlightPlayer:
     @property
     def setpoint(self) -> FormationSetpoint:
         """Present set-points."""
-        plan, row = self.plan, self.row
+        plan = self.plan
+        row = self.row
         drones = plan.drone_setpoints(row, touches_down=self.touches_down)
         return FormationSetpoint(plan.load_pose[row], drones, plan.stage_at(row), self.number)
 
@@ -320,15 +339,20 @@ class FlightPlayer:
             raise CommandRefusal(f"cannot pause: {self.state.value}")
         if self.touches_down:
             raise CommandRefusal("cannot pause: touching down")
-        self._resume, self.state, self._paused_at_s = self.state, PlayState.PAUSED, time_s
-        self._held, self._hold_row, self._shifted = not by_guard, -1, True
+        self._resume = self.state
+        self.state = PlayState.PAUSED
+        self._paused_at_s = time_s
+        self._held = not by_guard
+        self._hold_row = -1
+        self._shifted = True
         self._rest = Reference.rest(self.plan.load_pose[self.row])
 
     def hold_aside(self, way_m: Array) -> None:
         """Hold the formation aside of its set-points in a pause, by (2,); it returns afterwards."""
         places = self.plan.drone_position_enu_m[self.row].copy()
         places[:, :2] += way_m
-        self.plan, self._aside_m = self.plan.from_places(self.row, places), way_m
+        self.plan = self.plan.from_places(self.row, places)
+        self._aside_m = way_m
         self._rows_before += 1  # they are other set-points
 
     def resume(self, time_s: float) -> None:
@@ -339,7 +363,9 @@ class FlightPlayer:
         """
         if self.state is not PlayState.PAUSED or self._paused_at_s is None:
             raise CommandRefusal(f"cannot resume: {self.state.value}")
-        self.state, self._held, self._rest = self._resume, False, None
+        self.state = self._resume
+        self._held = False
+        self._rest = None
         self._aside_m = np.zeros(2)
         self.stand_still(time_s, time_s - self._paused_at_s)
         self._paused_at_s = None
@@ -375,7 +401,8 @@ class FlightPlayer:
             raise CommandRefusal(
                 "no goal accepted: a rig or drones on paths of their own fly their plan"
             )
-        pose, ground = self.plan.load_pose[self.row], self._whole.ground
+        pose = self.plan.load_pose[self.row]
+        ground = self._whole.ground
         rest = -np.inf
         if ground is not None:
             rest = self._draft("").floor_m(ground.load_position_enu_m[2]) + 1e-9
@@ -455,7 +482,9 @@ class FlightPlayer:
         """
         if self.state is PlayState.PAUSED:
             self.state = self._resume
-        held, self._down, self.keeper = self._held, down or self._down, None
+        held = self._held
+        self._down = down or self._down
+        self.keeper = None
         self._replace(plan, time_s, reason or self.reason)
         self._hold_row = hold_row if held else -1
 
@@ -468,13 +497,16 @@ class FlightPlayer:
         self.reason = reason
         self._rows_before += self.row + 1
         self._take(plan, time_s)
-        self._gates, self._paused_at_s = [], None
-        self._held, self._hold_row = False, -1
+        self._gates = []
+        self._paused_at_s = None
+        self._held = False
+        self._hold_row = -1
         self._aside_m = np.zeros(2)
 
     def _draft(self, name: str) -> Draft:
         """Draft of a plan whose first row are the present set-points."""
-        plan, now = self.plan, slice(self.row, self.row + 1)
+        plan = self.plan
+        now = slice(self.row, self.row + 1)
         draft = Draft.of(self._mission, self._cone, plan.drone_yaw_rad.shape[1])
         draft.go_on_from(plan, self.row)
         pose = plan.load_pose[now].copy()
@@ -487,12 +519,15 @@ class FlightPlayer:
         """Append a straight move of the load to a pose, the shorter way round."""
         end = pose.copy()
         end[3] += 2.0 * np.pi * np.round((draft.last[3] - end[3]) / (2.0 * np.pi))
-        speed, yaw_rate = self.goals.goal_speed_m_s, self.goals.goal_yaw_rate_rad_s
+        speed = self.goals.goal_speed_m_s
+        yaw_rate = self.goals.goal_yaw_rate_rad_s
         draft.move(name, end, speed, yaw_rate, self._mission.settle_s)
 
     def _way_down(self, ground: GroundSpot, *, carries: bool = True) -> FlightPlan:
         """The rest of an aborted flight; `carries` the load to its planned place first."""
-        pose, whole, stage = self.plan.load_pose[self.row], self._whole, self.stage
+        pose = self.plan.load_pose[self.row]
+        whole = self._whole
+        stage = self.stage
         if self._down is not None:
             return self._down(self.plan, self.row)
         if stage in BELOW_FORMATION:  # touch down below the present places

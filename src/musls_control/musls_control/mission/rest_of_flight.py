@@ -53,7 +53,8 @@ class Situation:
         """Draft of a plan that begins here, the drones in their new places."""
         azimuths = self.plan.drone_yaw_rad[self.row] - self.pose[3] - np.pi
         draft = Draft(mission, self.offsets_m, azimuths)
-        draft.rate_hz, draft.last = self.plan.rate_hz, self.pose
+        draft.rate_hz = self.plan.rate_hz
+        draft.last = self.pose
         draft.go_on_from(self.plan, self.row)
         draft.fed_m_s2[np.isnan(self.offsets_m[:, 0])] = 0.0
         draft.lost_enu_m = self.drones_enu_m
@@ -94,8 +95,10 @@ def goes_on(found: Reallocation | None, spec: ContingencySpec) -> bool:
 
 def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightPlan:
     """New formation, then the rest of the plan in it."""
-    old, begin = now.plan, min(now.row + 1, len(now.plan.stage) - 1)
-    pose, planned = old.load_pose[begin:], old.drone_position_enu_m[begin:]
+    old = now.plan
+    begin = min(now.row + 1, len(now.plan.stage) - 1)
+    pose = old.load_pose[begin:]
+    planned = old.drone_position_enu_m[begin:]
     # Where the drones leave the formation, to land, the way there starts at the new places.
     leaves = np.isin([old.stage_names[k] for k in old.stage[begin:]], ("spread", "land"))
     draft = now.draft(mission)
@@ -111,7 +114,8 @@ def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightP
         drones[row:, gone] = now.drones_enu_m[gone]
     rest = replace(old.part(begin), drone_position_enu_m=drones)
     _reform(now, draft, speed_m_s)
-    first, fed = draft.plan(), rest.drone_acceleration_enu_m_s2
+    first = draft.plan()
+    fed = rest.drone_acceleration_enu_m_s2
     waits = rest.waits.copy()
     waits["row"] += len(first.stage)
     if fed is not None:
@@ -152,9 +156,11 @@ def landed(
     slack_m = min(mission.slack_height_m, resting_m)
     draft.carry_share("lower", 0.0)
     draft.rise("slacken", slack_m, hold_s=0.0, speed_m_s=spec.lower_speed_m_s)
-    start, slack = draft.drones[-1][-1], draft.last
+    start = draft.drones[-1][-1]
+    slack = draft.last
     left = np.flatnonzero(~np.isnan(now.offsets_m[:, 0])).tolist()
-    few, load = system.carried_by(left), from_yaw(np.full(len(left), slack[3]))
+    few = system.carried_by(left)
+    load = from_yaw(np.full(len(left), slack[3]))
     out = rotate(from_yaw(np.full(len(left), -slack[3])), start[left] - slack[:3])
     hooks = np.array(few.load.cable_attachments_m)[:, :2]
     out[:, :2] /= np.maximum(np.linalg.norm(out[:, :2], axis=1), 1e-9)[:, None]

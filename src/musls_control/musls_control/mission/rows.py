@@ -92,7 +92,9 @@ def rests(play, wait, places):
     away = math.hypot(places[0, 0] - play.seen_x, places[0, 1] - play.seen_y)
     play.still += 1
     if play.waited == 0 or away > wait.near:
-        play.seen_x, play.seen_y, play.still = places[0, 0], places[0, 1], 0
+        play.seen_x = places[0, 0]
+        play.seen_y = places[0, 1]
+        play.still = 0
     return play.still >= wait.still
 
 
@@ -124,13 +126,18 @@ def due_row(play, waits, planned, places, time):
 
 # ---------- The way down
 
-LIES_ASIDE_M, MOST_TURNED_RAD = 0.05, np.pi / 6.0
+LIES_ASIDE_M = 0.05
+MOST_TURNED_RAD = np.pi / 6.0
 """Drones land round a load that lies or is turned so that their places are farther off than this,
 and follow its turn so far."""
 
-CARRIES, LOWERS, SPREADS = 0, 1, 2
+CARRIES = 0
+LOWERS = 1
+SPREADS = 2
 
-UNWATCHED, WATCHED, TAKEN_UP = 0, 1, 2
+UNWATCHED = 0
+WATCHED = 1
+TAKEN_UP = 2
 """Whether losses are looked for; of a load that is only taken up, see `look_for_losses`."""
 
 ROW = np.dtype(
@@ -150,7 +157,10 @@ DOWN = np.dtype(
 )
 """Observations on the way down; see `nothing_found`."""
 
-SEEN, HELD, ASIDE, FOUND_COLUMNS = 0, 2, 4, 6
+SEEN = 0
+HELD = 2
+ASIDE = 4
+FOUND_COLUMNS = 6
 """Columns x, y of what was found, a row for each drone: sum of what it was seen to hold [m/s^2];
 what it holds when nothing pulls; how far its place to land is aside of the planned one [m]."""
 
@@ -170,14 +180,16 @@ def look_down(down, found, rows, row, fed, spots, lies, length_m, motion):
     where the drones are to land; (n, 2) or more columns. `lies`: set-point of the load then, (4,).
     `length_m`: of the longest cable; a load farther off is left alone. `motion`, (1 + n, 16).
     """
-    phase, share = rows[row].phase, rows[row].share
+    phase = rows[row].phase
+    share = rows[row].share
     if phase == CARRIES or row == down.looked:
         return CARRIES
     down.looked = row
     if phase == SPREADS:
         if down.spread_from >= 0:
             return CARRIES
-        down.spread_from, last = row, row
+        down.spread_from = row
+        last = row
         while last + 1 < rows.shape[0] and rows[last + 1].phase == SPREADS:
             last += 1
         down.spread_rows = max(last - row, 1)
@@ -221,7 +233,9 @@ def find_places(found, spots, lies, length_m, load):
     away = math.hypot(load[0] - lies[0], load[1] - lies[1])
     turn = wrapped(yaw_of(load[6:10]) - lies[3])
     turn = min(max(turn, -MOST_TURNED_RAD), MOST_TURNED_RAD)
-    c, s, farthest = math.cos(turn), math.sin(turn), 0.0
+    c = math.cos(turn)
+    s = math.sin(turn)
+    farthest = 0.0
     for i in range(found.shape[0]):
         x, y = spots[i, 0] - lies[0], spots[i, 1] - lies[1]
         found[i, ASIDE] = load[0] + (c * x - s * y) - spots[i, 0]

@@ -22,7 +22,8 @@ LOWEST_RATE_HZ = 0.1
 LONGEST_PHASE_S = 3600.0
 """Longest spool-up, take-off, forming up or settling: nothing is carried in these phases."""
 
-SLOWEST_M_S, FASTEST_M_S = 1e-3, 30.0
+SLOWEST_M_S = 1e-3
+FASTEST_M_S = 30.0
 """Slower moves end never, faster ones no multirotor flies; PX4's own limit is 12 m/s."""
 
 Rate = Annotated[float, Field(ge=LOWEST_RATE_HZ, le=250.0, allow_inf_nan=False), Number]

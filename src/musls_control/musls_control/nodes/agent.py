@@ -82,7 +82,9 @@ class AgentNode(ManagedNode):
             SingleAgent(brief.controller, setup, number, silent_s=silent_s, task_s=task_s)
             for _ in range(2)
         )
-        system, self._k, self._name = setup.slung, number - 1, f"drone_{number}"
+        system = setup.slung
+        self._k = number - 1
+        self._name = f"drone_{number}"
         self._known = ReceivedMotion(system.n_drones, system.n_rotors)
         self._rotors = system.drones[self._k].rotors
         self._rest_n = system.drones[self._k].mass_kg + system.load.mass_kg / system.n_drones
@@ -94,7 +96,8 @@ class AgentNode(ManagedNode):
         self._row: tuple[Transform, Twist, Twist | None] | None = None
         self._task: tuple[float, LoadReference] = RESTS, LoadReference(np.zeros((ORDERS, 4)))
         self._task_s = self._row_s = self._flown_s = self._before_s = -np.inf
-        self._velocity, self._pose_s = np.full(3, np.nan), -np.inf
+        self._velocity = np.full(3, np.nan)
+        self._pose_s = -np.inf
         self._flight_s = 0.0
         self._connect(number)
         self.come_up()
@@ -116,7 +119,8 @@ class AgentNode(ManagedNode):
     def _connect(self, number: int) -> None:
         """Topics: absolute names below the namespace that holds all drones."""
         base = self.get_namespace().rstrip("/").removesuffix(f"/{self._name}")
-        sub, pub = self.create_subscription, self.create_publisher
+        sub = self.create_subscription
+        pub = self.create_publisher
         for body, name in ((0, "load"), (number, self._name)):
             sub(PoseStamped, f"{base}/{name}/pose", partial(self._on_pose, body), 1)
             sub(TwistStamped, f"{base}/{name}/twist", partial(self._on_twist, body), 1)
@@ -152,7 +156,9 @@ class AgentNode(ManagedNode):
         self._forget()
 
     def _forget(self) -> None:
-        self._row, self._flew, self._single.alone = None, False, None
+        self._row = None
+        self._flew = False
+        self._single.alone = None
         self._task_s = self._row_s = self._flown_s = self._before_s = -np.inf
         self._single.rest()
 
@@ -169,7 +175,8 @@ class AgentNode(ManagedNode):
             self._single.rest()
             self._publish(time_s, *self._row)
             return
-        motion, speeds = self._known, self._known.rotor_speed_rad_s[self._k]
+        motion = self._known
+        speeds = self._known.rotor_speed_rad_s[self._k]
         motion.turn_rates()
         own = self._own(time_s)
         if not self._flew:
@@ -236,7 +243,8 @@ class AgentNode(ManagedNode):
         if np.isfinite(self._velocity).all() and STEP_S / 2 < since_s < 1.0:
             change = (row[3:6] - self._velocity) / since_s
             row[13:16] += min(since_s / SMOOTHING_S, 1.0) * (change - row[13:16])
-        self._velocity, self._before_s = row[3:6].copy(), time_s
+        self._velocity = row[3:6].copy()
+        self._before_s = time_s
         return row.copy()
 
     def _thrust_n(self, speeds: Array) -> float:
@@ -244,13 +252,16 @@ class AgentNode(ManagedNode):
         if not speeds.any():
             return float(self._rest_n)
         return float(
-            sum(rotor.thrust_coefficient_n_s2 * speed**2
-                for rotor, speed in zip(self._rotors, speeds, strict=False))
-        )  # fmt: skip
+            sum(
+                rotor.thrust_coefficient_n_s2 * speed**2
+                for rotor, speed in zip(self._rotors, speeds, strict=False)
+            )
+        )
 
     def _on_pose(self, body: int, m: PoseStamped) -> None:
         self._pose_s = time_of(m)
-        place, turn = vector_of(m.pose.position), quaternion_of(m.pose.orientation)
+        place = vector_of(m.pose.position)
+        turn = quaternion_of(m.pose.orientation)
         self._known.on_pose(body, time_of(m), place, turn)
 
     def _on_twist(self, body: int, m: TwistStamped) -> None:
@@ -265,7 +276,8 @@ class AgentNode(ManagedNode):
         self._single.hear(source, int(to), sent_s, numbers)
 
     def _on_task(self, m: Float64MultiArray) -> None:
-        flies, numbers = m.data[0], np.array(m.data[1:])
+        flies = m.data[0]
+        numbers = np.array(m.data[1:])
         if flies == OVER:
             self._forget()
             return
@@ -276,9 +288,11 @@ class AgentNode(ManagedNode):
     def _on_setpoints(self, m: MultiDOFJointTrajectory) -> None:
         if not m.points or self._name not in m.joint_names or not self.active:
             return
-        point, i = m.points[0], m.joint_names.index(self._name)
+        point = m.points[0]
+        i = m.joint_names.index(self._name)
         push: Any = point.accelerations[i] if point.accelerations else None
-        self._row, self._row_s = (point.transforms[i], point.velocities[i], push), time_of(m)
+        self._row = (point.transforms[i], point.velocities[i], push)
+        self._row_s = time_of(m)
         self._flight_s = point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec
         self.time_s = max(self.time_s, self._row_s)
         if self._task_s == -np.inf:  # the first task comes on another topic, later perhaps

@@ -45,7 +45,8 @@ def ask_flight(what: str, namespace: str = "") -> tuple[bool, str]:
             raise MuslsError(f"nobody offers {service} within {PATIENCE_S:g} s in domain {domain}")
         executor = rclpy.executors.SingleThreadedExecutor(context=context)
         executor.add_node(node)
-        future, until = client.call_async(request), monotonic() + PATIENCE_S
+        future = client.call_async(request)
+        until = monotonic() + PATIENCE_S
         while not future.done() and monotonic() < until:
             executor.spin_once(timeout_sec=0.1)
         answer = future.result() if future.done() else None

@@ -31,7 +31,9 @@ class MissionAction:
         `abort`: brings the load back and lands; returns why not, or "".
         `ready`: state in which no flight is under way.
         """
-        self._start, self._abort, self._over = start, abort, {ready, PlayState.DONE.value}
+        self._start = start
+        self._abort = abort
+        self._over = {ready, PlayState.DONE.value}
         self._goal: ServerGoalHandle | None = None
         self._result = FlyMission.Result()
         self._turned_back = False
@@ -67,7 +69,8 @@ class MissionAction:
         return GoalResponse.ACCEPT if self._goal is None else GoalResponse.REJECT
 
     def _on_accepted(self, goal: ServerGoalHandle) -> None:
-        self._goal, self._turned_back = goal, False
+        self._goal = goal
+        self._turned_back = False
         refusal = self._start(goal.request.mission_file)
         if refusal:
             self._end(refusal)
@@ -76,7 +79,8 @@ class MissionAction:
         return CancelResponse.REJECT if self._abort() else CancelResponse.ACCEPT
 
     def _end(self, why: str) -> None:
-        goal, self._goal = self._goal, None
+        goal = self._goal
+        self._goal = None
         assert goal is not None
         self._result = FlyMission.Result(success=not why, message=why)
         goal.execute()

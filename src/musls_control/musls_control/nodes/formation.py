@@ -95,7 +95,8 @@ class HeardTopics:
     """Subscriptions of the node: load, drones and the offboard node."""
 
     def __init__(self, node: SteppedNode, known: ReceivedMotion) -> None:
-        self._node, self._known = node, known
+        self._node = node
+        self._known = known
         self._stamps_s: dict[int, float] = {}
         self._motion: list[Subscription] = []
         # Nobody is called for each pose: that would cost more in flight than all the rest.
@@ -180,19 +181,23 @@ class HeardTopics:
         ]
 
     def _take_pose(self, body: int, message: PoseStamped) -> None:
-        place, turn = message.pose.position, message.pose.orientation
+        place = message.pose.position
+        turn = message.pose.orientation
         self._stamps_s[body] = time_of(message)
         self._known.on_pose(body, time_of(message), vector_of(place), quaternion_of(turn))
 
 
-APPLY, EVENTS = "musls/apply_event", "events"
+APPLY = "musls/apply_event"
+EVENTS = "events"
 """Events that are to happen, such as hooks that open, and what has happened."""
 
 TASK = "formation/task"
 """Task of the agents on the drones: one of the three below, then derivatives and tilt of the
 load's set-point, as of `LoadReference`."""
 
-RESTS, FLIES, OVER = 0.0, 1.0, -1.0
+RESTS = 0.0
+FLIES = 1.0
+OVER = -1.0
 """The formation flies the drones by their places; agents fly them; the flight is over."""
 
 _HAPPENED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -222,7 +227,9 @@ class FormationTopics:
     def __init__(
         self, node: SteppedNode, bodies: Sequence[str], action: MissionAction | None
     ) -> None:
-        self._node, self._bodies, self._action = node, bodies, action
+        self._node = node
+        self._bodies = bodies
+        self._action = action
         pub = node.create_publisher
         self._stream = pub(MultiDOFJointTrajectory, "formation/setpoints", 10)
         node.publish_alone("formation/setpoints")
@@ -236,12 +243,14 @@ class FormationTopics:
         self._state_out = pub(String, "formation/state", LATCHED)
         self._events = pub(String, EVENTS, _HAPPENED)
         self._diagnostics = pub(DiagnosticArray, "/diagnostics", 10)
-        self.stage, self._state = "", ""
+        self.stage = ""
+        self._state = ""
         self.forget()
 
     def forget(self) -> None:
         """Forget the flight that has ended."""
-        self._row, self._published = -1, dict[str, tuple[float, ...]]()
+        self._row = -1
+        self._published = dict[str, tuple[float, ...]]()
 
     @property
     def listeners(self) -> int:
@@ -267,7 +276,8 @@ class FormationTopics:
         pushes, yaws = asked or ([], wanted.drones.yaw_enu_rad.tolist())
         for publisher, push in zip(self._accelerations, pushes, strict=False):
             publisher.publish(AccelStamped(header=header, accel=Accel(linear=vector(push))))
-        velocities, fed = wanted.drones.velocity_enu_m_s, wanted.drones.acceleration_enu_m_s2
+        velocities = wanted.drones.velocity_enu_m_s
+        fed = wanted.drones.acceleration_enu_m_s2
         if asked is None and np.isfinite(fed).any():  # beside the places, see `OffboardNode`
             pushes = np.nan_to_num(fed).tolist()
             velocities = np.nan_to_num(velocities)
@@ -295,7 +305,8 @@ class FormationTopics:
         """Publish the load's reference while there are subscribers."""
         if self._reference.get_subscription_count():
             asked = player.reference_at(time_s)
-            place, turn = point(asked.position_enu_m), quaternion(asked.orientation_wxyz)
+            place = point(asked.position_enu_m)
+            turn = quaternion(asked.orientation_wxyz)
             pose = Pose(position=place, orientation=turn)
             self._reference.publish(PoseStamped(header=in_world(time_s), pose=pose))
 
@@ -306,7 +317,8 @@ class FormationTopics:
         self._row = now.row
         self._publish_pose("load", now.load_pose[:3], now.load_pose[3], time_s)
         for k, drone in enumerate(self._bodies[1:]):
-            position, yaw = now.drones.position_enu_m[k], now.drones.yaw_enu_rad[k]
+            position = now.drones.position_enu_m[k]
+            yaw = now.drones.yaw_enu_rad[k]
             if np.isnan(position[2]):  # landing: the ground below
                 position = np.array([*position[:2], plan.drone_position_enu_m[-1, k, 2]])
             self._publish_pose(drone, position, yaw, time_s)
@@ -345,7 +357,8 @@ class FormationTopics:
         flying: bool,
     ) -> None:
         """Report the state of all bodies as diagnostic_updater does."""
-        statuses, name = [], self._node.get_name()
+        statuses = []
+        name = self._node.get_name()
         for body, health in bodies.items():
             fault = guard.fault(health)
             level = DiagnosticStatus.OK
@@ -406,14 +419,18 @@ class FormationNode(ManagedNode):
         self._out = Outlet(
             self._tell, self._request, lambda time_s, what: self._tell(time_s, PHASE, what)
         )
-        self._refusal, self._refused_s = "", 0.0
+        self._refusal = ""
+        self._refused_s = 0.0
         self._begun_s = 0.0
         self._action = self._mission_action()
         self._shows = FormationTopics(self, self._known.bodies, self._action)
         self._hears = HeardTopics(self, self._known)
         self._apply_out: Publisher | None = None
-        self._pending, self._pending_since_s = False, -1.0
-        self._looked_s, self._reported_s, self._stepped_s = -np.inf, -np.inf, np.inf
+        self._pending = False
+        self._pending_since_s = -1.0
+        self._looked_s = -np.inf
+        self._reported_s = -np.inf
+        self._stepped_s = np.inf
         self._guard = Guard()
         self.create_subscription(PoseStamped, "load/goal", self._on_goal, 10)
         names = {drone: f"offboard/land_{drone}" for drone in self._known.drones}
@@ -480,11 +497,10 @@ class FormationNode(ManagedNode):
 
     def _missing(self) -> list[str]:
         """Conditions that a start waits for."""
-        known, lands = self._known, self._brief.lands
-        ready, charge = (
-            (READY,) if lands else (READY, AIRBORNE),
-            self._guard.settings.charge_to_start,
-        )
+        known = self._known
+        lands = self._brief.lands
+        ready = (READY,) if lands else (READY, AIRBORNE)
+        charge = self._guard.settings.charge_to_start
         missing = known.missing(self.time_s, ready, charge)
         if self._brief.delivers and known.oldest_s(self.time_s) > POSE_AGE_S:
             missing.append("no twists or rotor speeds of all bodies")
@@ -513,7 +529,9 @@ class FormationNode(ManagedNode):
         contingency = graph_contingency(brief)
         if control is not None:
             self.get_logger().info(f"controller ready after {time.perf_counter() - begin:.1f} s")
-        self._brief, self._control, self._contingency = brief, control, contingency
+        self._brief = brief
+        self._control = control
+        self._contingency = contingency
         self._known.expect_rotors(brief.system.n_rotors)
         self._hears_motion = control is not None or brief.delivers
         self._hears.listen(self._heard if self._hears_motion else None)
@@ -526,7 +544,8 @@ class FormationNode(ManagedNode):
 
         A controller or a delivery waits for the motion of that time, at most until the next step.
         """
-        gap_s, self._stepped_s = time_s - self._stepped_s, time_s
+        gap_s = time_s - self._stepped_s
+        self._stepped_s = time_s
         if gap_s > LONGEST_GAP_S and self._flight is not None:
             self._flight.stand_still(time_s, gap_s)
         if not self._looked_s <= time_s < self._looked_s + LOOK_EVERY_S:
@@ -539,7 +558,8 @@ class FormationNode(ManagedNode):
             and not self._known.is_complete_until(time_s)
             and self._pending_since_s != time_s
         ):
-            self._pending, self._pending_since_s = True, time_s
+            self._pending = True
+            self._pending_since_s = time_s
             return
         self._step(time_s)
 
@@ -568,7 +588,8 @@ class FormationNode(ManagedNode):
                     raise
                 self.get_logger().error(f"not started: {error}")
                 return self._give_up()
-        flight, player = self._flight, self._flight.player
+        flight = self._flight
+        player = self._flight.player
         if player.state is PlayState.IDLE:
             self._begun_s = time_s
             if why := flight.begin(time_s):
@@ -579,7 +600,8 @@ class FormationNode(ManagedNode):
             flight.enter(time_s, DISARMED, ALL_DISARMED)
             self._shows.enter(DISARMED)
             return self._give_up("done")
-        setpoint, waits = flight.step(time_s), player.state is PlayState.IDLE
+        setpoint = flight.step(time_s)
+        waits = player.state is PlayState.IDLE
         if not waits:  # before the stream, which lets simulated time go on
             self._shows.show_reference(player, time_s)
             self._shows.show_setpoint(setpoint, player.plan, time_s)
@@ -607,14 +629,17 @@ class FormationNode(ManagedNode):
         """Give the start up, because drones cannot be armed: the offboard node disarms all."""
         self._tell(time_s, "arming", why)
         self._give_up()
-        self._refusal, self._refused_s = why, time_s
+        self._refusal = why
+        self._refused_s = time_s
 
     def _look(self, time_s: float) -> None:
         """Take the poses, let the guard act on faults, and report the state."""
         self._hears.take_newest(time_s)
-        flight, shows = self._flight, self._shows
+        flight = self._flight
+        shows = self._shows
         if flight is None:
-            self._guard.step, bodies = GuardStep.WATCH, health_of(self._known, time_s)
+            self._guard.step = GuardStep.WATCH
+            bodies = health_of(self._known, time_s)
         else:
             flight.watches = self.get_parameter("guard").value
             flight.look(time_s)
@@ -652,7 +677,8 @@ class FormationNode(ManagedNode):
             ConfigError: It must not be flown.
         """
         estimate = self._known.estimate
-        places, yaw = estimate.position_enu_m.copy(), float(yaw_of(estimate.orientation_wxyz[0]))
+        places = estimate.position_enu_m.copy()
+        yaw = float(yaw_of(estimate.orientation_wxyz[0]))
         plan = self._brief.plan_from(places[0], yaw, places[1:])
         forced = check_before_arming(self._brief, plan, self._limits, force=bool(self._force))
         return plan, forced
@@ -699,7 +725,9 @@ class FormationNode(ManagedNode):
 
     def _give_up(self, state: str = "idle") -> None:
         """End the stream; the next start makes a new plan."""
-        self._flight, self._wanted, self._refusal = None, False, ""
+        self._flight = None
+        self._wanted = False
+        self._refusal = ""
         if self._by_agents:
             self._end_task()
         self._shows.forget()
@@ -711,7 +739,8 @@ class FormationNode(ManagedNode):
         control = self._control
         if control is None:
             return None
-        flew, asked = control.flies, control.asked(flight, self._known, time_s)
+        flew = control.flies
+        asked = control.asked(flight, self._known, time_s)
         if flew and self._known.oldest_s(time_s) > TOO_OLD_S:
             self.get_logger().error("motion of load or drones is missing: formation instead")
         for kind, what in control.take_events():
@@ -735,7 +764,8 @@ class FormationNode(ManagedNode):
         if not self.active:
             answer.message = "cannot start: the node is not active"
             return answer
-        ready, missing = not self._missing(), self._known.unseen(self.time_s)
+        ready = not self._missing()
+        missing = self._known.unseen(self.time_s)
         answer.message = "starting" if ready else "starts when all drones are ready"
         if missing:
             answer.message += f"; no pose of {', '.join(missing)}"
@@ -756,9 +786,11 @@ class FormationNode(ManagedNode):
             if self._player is None:
                 raise CommandRefusal(f"cannot {what}: not flying")
             getattr(self._player, what)(self.time_s)
-            answer.success, answer.message = True, self._player.state.value
+            answer.success = True
+            answer.message = self._player.state.value
         except CommandRefusal as refusal:
-            answer.success, answer.message = False, str(refusal)
+            answer.success = False
+            answer.message = str(refusal)
         return answer
 
     def _on_parameters(self, changed: list) -> SetParametersResult:

@@ -278,7 +278,8 @@ class MocapRelayNode(SteppedNode):
         """Report on `/diagnostics` what is used and what is refused, why and since when."""
         statuses = []
         for body, mocap_filter in self.filters.items():
-            level, message = DiagnosticStatus.OK, "OK"
+            level = DiagnosticStatus.OK
+            message = "OK"
             values: dict[str, Any] = {"used": mocap_filter.used, "resets": mocap_filter.resets}
             if body in self._odometry_out:
                 values["imu"] = "heard" if mocap_filter.has_attitude else "not heard"
@@ -300,7 +301,8 @@ class MocapRelayNode(SteppedNode):
                     f"{mocap_filter.reason}: {mocap_filter.detail}"
                 )
             elif mocap_filter.silent_s(time_s) > self.get_parameter("timeout_s").value:
-                level, message = DiagnosticStatus.ERROR, "no poses"
+                level = DiagnosticStatus.ERROR
+                message = "no poses"
             statuses.append(
                 DiagnosticStatus(
                     level=level,

@@ -78,12 +78,17 @@ class DroneLink:
     """Topics and session of one drone."""
 
     def __init__(self, node: SteppedNode, vehicle: Vehicle, origin_enu_m: np.ndarray) -> None:
-        self.node, self.vehicle, self.origin_enu_m = node, vehicle, origin_enu_m
-        self.name, px4_of = f"drone_{vehicle.drone}", vehicle.namespace
+        self.node = node
+        self.vehicle = vehicle
+        self.origin_enu_m = origin_enu_m
+        self.name = f"drone_{vehicle.drone}"
+        px4_of = vehicle.namespace
         self.session = OffboardSession(system_id=vehicle.system_id)
         self._shown: tuple[Phase | None, str] = (None, "")
-        self._failsafe_word, self._compared_s = "", -np.inf
-        pub, sub = node.create_publisher, node.create_subscription
+        self._failsafe_word = ""
+        self._compared_s = -np.inf
+        pub = node.create_publisher
+        sub = node.create_subscription
         self._phase = pub(String, f"{self.name}/offboard/phase", LATCHED)
         self._reason = pub(String, f"{self.name}/offboard/reason", LATCHED)
         self._pub = {
@@ -106,8 +111,10 @@ class DroneLink:
 
     def _take_pose(self, time_s: float) -> None:
         if (pose := newest(self._pose)) is not None:
-            place, turn = pose.pose.position, pose.pose.orientation
-            self._seen_s, at = time_s, np.array(vector_of(place))
+            place = pose.pose.position
+            turn = pose.pose.orientation
+            self._seen_s = time_s
+            at = np.array(vector_of(place))
             self._seen = Placement(time_of(pose), at, np.array(quaternion_of(turn)))
 
     def pose_s(self) -> float | None:
@@ -122,7 +129,8 @@ class DroneLink:
         self._compared_s = time_s
         self._take_pose(time_s)
         if (told := newest(self._odometry)) is not None:
-            place, turn = np.array(told.position, np.float64), np.array(told.q, np.float64)
+            place = np.array(told.position, np.float64)
+            turn = np.array(told.q, np.float64)
             speed_m_s = float(np.linalg.norm(np.nan_to_num(told.velocity)))
             self._believed_s = time_s if np.isfinite([*place, *turn]).all() else -np.inf
             self._believed = Placement(
@@ -131,7 +139,8 @@ class DroneLink:
                 orientation_enu_ned(turn),
                 speed_m_s,
             )
-        believed, seen = self._believed, self._seen
+        believed = self._believed
+        seen = self._seen
         if min(self._believed_s, self._seen_s) >= time_s - BELIEF_AGE_S and believed and seen:
             error = belief_error(believed, seen, self.session.settings)
             self.session.on_belief(time_s, error)
@@ -164,7 +173,8 @@ class DroneLink:
 
     def stream(self, time_s: float) -> None:
         """Send set-point and heartbeat; the heartbeat comes last and completes the answer."""
-        wanted, now_us = self.session.setpoint, microseconds(time_s)
+        wanted = self.session.setpoint
+        now_us = microseconds(time_s)
         if wanted is None:  # nothing was asked for yet
             return
         position = world_enu_ned(wanted.position_enu_m - self.origin_enu_m).astype(np.float32)
@@ -302,7 +312,8 @@ class OffboardNode(ManagedNode):
             f"drone_{vehicle.drone}": DroneLink(self, vehicle, place)
             for vehicle, place in zip(found, places, strict=True)
         }
-        self._beat_s, self._beat_every_s = -np.inf, 0.0
+        self._beat_s = -np.inf
+        self._beat_every_s = 0.0
         self.settings(OffboardSettings, self._take_settings)
         self.create_subscription(
             MultiDOFJointTrajectory, "formation/setpoints", self._on_setpoints, 10

@@ -423,7 +423,8 @@ def run(
     # SIGINT is set too because a shell's background job inherits it as ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    node, code = None, 0
+    node = None
+    code = 0
     try:
         _begin(args)
         end_with_parent()

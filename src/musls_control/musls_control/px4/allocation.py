@@ -26,9 +26,15 @@ from musls_description.system.drone import CANNOT_STEER, Drone, wrench_of_thrust
 MIN_ROTORS = 4
 
 # Columns of a drone's mixer, one row per rotor.
-MIX_ROLL, MIX_PITCH, MIX_YAW, MIX_THRUST = 0, 1, 2, 3
-EFFECT_ROLL, EFFECT_PITCH, EFFECT_YAW = 4, 5, 6
-OMEGA_MIN, OMEGA_MAX = 7, 8
+MIX_ROLL = 0
+MIX_PITCH = 1
+MIX_YAW = 2
+MIX_THRUST = 3
+EFFECT_ROLL = 4
+EFFECT_PITCH = 5
+EFFECT_YAW = 6
+OMEGA_MIN = 7
+OMEGA_MAX = 8
 MIXER_COLUMNS = 9
 
 #: A motor that acts on an axis by less than this is not used to desaturate it.
@@ -38,7 +44,9 @@ YAW_HEADROOM = 0.15
 #: An axis on which all rotors together act by no more than this is dropped (PX4's rule).
 HARDLY_ACTS = 0.05
 #: Size of the numbers in PX4's own airframe files, for which that rule was made.
-USUAL_ARM_M, USUAL_CT, USUAL_KM_M = 0.25, 6.5, 0.05
+USUAL_ARM_M = 0.25
+USUAL_CT = 6.5
+USUAL_KM_M = 0.05
 
 Column = Annotated[tuple[Finite, ...], Field(max_length=MAX_ROTORS)]
 
@@ -134,7 +142,8 @@ def effectiveness(rotors: RotorLayout) -> np.ndarray:
     n = rotors.n_rotors
     axis = np.array([0.0, 0.0, -1.0])
     position = np.column_stack([rotors.px_m, rotors.py_m, np.zeros(n)])
-    ct, km = np.array(rotors.ct)[:, None], np.array(rotors.km)[:, None]
+    ct = np.array(rotors.ct)[:, None]
+    km = np.array(rotors.km)[:, None]
     moment = ct * np.cross(position, axis) - ct * km * axis
     force = ct * axis
     matrix = np.vstack([moment.T, force.T])
@@ -175,7 +184,8 @@ def build_mixer(rotors: RotorLayout) -> np.ndarray:
 @compiled(float64(float64[::1], float64[:, ::1], int64, float64))
 def desaturation_gain(u, mixer, column, upper):
     """Return how far to move along a mixer column to bring all motors between 0 and `upper`."""
-    k_min, k_max = 0.0, 0.0
+    k_min = 0.0
+    k_max = 0.0
     for i in range(mixer.shape[0]):
         effect = mixer[i, column]
         if abs(effect) < WEAK_EFFECT:
@@ -186,7 +196,8 @@ def desaturation_gain(u, mixer, column, upper):
             k = (upper - u[i]) / effect
         else:
             continue
-        k_min, k_max = min(k_min, k), max(k_max, k)
+        k_min = min(k_min, k)
+        k_max = max(k_max, k)
     return k_min + k_max
 
 
@@ -335,9 +346,13 @@ def gains(drone: Drone, gravity_m_s2: float) -> dict[str, float]:
             wanted = (1.0 + reference * d) * slower - 1.0
             found[f"MC_{axis}RATE_D"] = min(wanted / reference * ratio, MAX_RATE_D_GAIN)
     for name, power in (
-        ("MC_ROLL_P", 1), ("MC_PITCH_P", 1), ("MC_YAW_P", 1),
-        ("MPC_XY_P", 1), ("MPC_XY_VEL_P_ACC", 1), ("MPC_XY_VEL_I_ACC", 2),
-    ):  # fmt: skip
+        ("MC_ROLL_P", 1),
+        ("MC_PITCH_P", 1),
+        ("MC_YAW_P", 1),
+        ("MPC_XY_P", 1),
+        ("MPC_XY_VEL_P_ACC", 1),
+        ("MPC_XY_VEL_I_ACC", 2),
+    ):
         if slower > 1.0:
             found[name] = PX4_PARAMETERS[name].default / slower**power
     return {name: float(f"{value:.4g}") for name, value in found.items()}

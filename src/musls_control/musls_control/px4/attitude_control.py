@@ -55,8 +55,11 @@ def reduced_attitude_setpoint(q, q_setpoint, yaw_weight):
         reduced = quaternion_product(reduced, q)
     mw, _, _, mz = quaternion_product(conjugate(reduced), q_setpoint)
     if mw < 0.0:
-        mw, mz = -mw, -mz
-    mw, mz = min(mw, 1.0), min(max(mz, -1.0), 1.0)  # rounding may push them out of acos and asin
+        mw = -mw
+        mz = -mz
+    # rounding may push them out of acos and asin
+    mw = min(mw, 1.0)
+    mz = min(max(mz, -1.0), 1.0)
     yaw_w = math.cos(yaw_weight * math.acos(mw))
     yaw_z = math.sin(yaw_weight * math.asin(mz))
     return quaternion_product(reduced, (yaw_w, 0.0, 0.0, yaw_z))
@@ -167,16 +170,32 @@ def control_rates(s, rates_setpoint, gyro, armed, may_be_landed, p):
         for i in range(3):
             s.integral[i] = 0.0
     gains = (
-        (p.MC_ROLLRATE_K * p.MC_ROLLRATE_P, p.MC_ROLLRATE_K * p.MC_ROLLRATE_I,
-         p.MC_ROLLRATE_K * p.MC_ROLLRATE_D, p.MC_ROLLRATE_FF, p.MC_RR_INT_LIM),
-        (p.MC_PITCHRATE_K * p.MC_PITCHRATE_P, p.MC_PITCHRATE_K * p.MC_PITCHRATE_I,
-         p.MC_PITCHRATE_K * p.MC_PITCHRATE_D, p.MC_PITCHRATE_FF, p.MC_PR_INT_LIM),
-        (p.MC_YAWRATE_K * p.MC_YAWRATE_P, p.MC_YAWRATE_K * p.MC_YAWRATE_I,
-         p.MC_YAWRATE_K * p.MC_YAWRATE_D, p.MC_YAWRATE_FF, p.MC_YR_INT_LIM),
-    )  # fmt: skip
+        (
+            p.MC_ROLLRATE_K * p.MC_ROLLRATE_P,
+            p.MC_ROLLRATE_K * p.MC_ROLLRATE_I,
+            p.MC_ROLLRATE_K * p.MC_ROLLRATE_D,
+            p.MC_ROLLRATE_FF,
+            p.MC_RR_INT_LIM,
+        ),
+        (
+            p.MC_PITCHRATE_K * p.MC_PITCHRATE_P,
+            p.MC_PITCHRATE_K * p.MC_PITCHRATE_I,
+            p.MC_PITCHRATE_K * p.MC_PITCHRATE_D,
+            p.MC_PITCHRATE_FF,
+            p.MC_PR_INT_LIM,
+        ),
+        (
+            p.MC_YAWRATE_K * p.MC_YAWRATE_P,
+            p.MC_YAWRATE_K * p.MC_YAWRATE_I,
+            p.MC_YAWRATE_K * p.MC_YAWRATE_D,
+            p.MC_YAWRATE_FF,
+            p.MC_YR_INT_LIM,
+        ),
+    )
     for i in range(3):
         p_gain, i_gain, d_gain, feed_forward, limit = gains[i]
-        wanted, rate = rates_setpoint[i], gyro.omega[i]
+        wanted = rates_setpoint[i]
+        rate = gyro.omega[i]
         follow = p_gain * (wanted - rate) + s.integral[i] - d_gain * gyro.omega_derivative[i]
         s.torque_setpoint[i] = follow + feed_forward * wanted
         if armed != 0 and may_be_landed == 0:

@@ -96,7 +96,8 @@ def _set_flag(hysteresis: np.ndarray) -> None:
 # control prepares the next rate set-point with an attitude set-point of an earlier step; every
 # second step the outer loops run.
 
-STEP_S, POSITION_DIVIDER = 0.004, 2
+STEP_S = 0.004
+POSITION_DIVIDER = 2
 
 
 @compiled()
@@ -143,7 +144,9 @@ def run_inner_loops(state, p, mixer, u, omega_cmd):
 @compiled()
 def run_outer_loops(state, p):
     """Run hover thrust estimator, take-off, position control and land detector."""
-    setpoint, vehicle, position = state.setpoint, state.vehicle, state.position
+    setpoint = state.setpoint
+    vehicle = state.vehicle
+    position = state.position
     armed = setpoint.armed
     vehicle.yaw = yaw_of(vehicle.q)
     thrust = position.thrust_setpoint
@@ -182,7 +185,8 @@ def run_outer_loops(state, p):
 def step_drones(setpoints, measurements, parameters, states, mixers, commands):
     """Advance all drones by one step."""
     for i in range(states.shape[0]):
-        state, p = states[i], parameters[i]
+        state = states[i]
+        p = parameters[i]
         state.setpoint.armed = 1 if setpoints[i, 11] > 0.5 else 0
         read_vehicle(state.vehicle, measurements[i])
         if state.tick == 0:  # no attitude set-point yet: hold, or a flying drone would be jerked
@@ -269,9 +273,14 @@ class Px4Cascade(Autopilot):
         self.reset(in_flight=True)
         fed = np.zeros((self.n_drones, 3)) if fed_enu_m_s2 is None else fed_enu_m_s2
         for s, p, mixer, u, up, (fed_x, fed_y, fed_z) in zip(
-            self._state, self.constants, self.mixers, throttle, thrust_direction_enu, fed,
+            self._state,
+            self.constants,
+            self.mixers,
+            throttle,
+            thrust_direction_enu,
+            fed,
             strict=True,
-        ):  # fmt: skip
+        ):
             roll, pitch, yaw, thrust = np.linalg.lstsq(mixer[:, :4], u, rcond=None)[0]
             needed = -thrust * up[2]
             hover = float(np.clip(needed, p["hover_thrust_min"], p["hover_thrust_max"]))
@@ -298,7 +307,8 @@ class Px4Cascade(Autopilot):
         `aside_enu_m_s2`, (n_drones, 2): what the drones need at rest; its tilt counts, not that of
         a manoeuvre.
         """
-        slowest, fastest = self.mixers[:, :, OMEGA_MIN], self.mixers[:, :, OMEGA_MAX]
+        slowest = self.mixers[:, :, OMEGA_MIN]
+        fastest = self.mixers[:, :, OMEGA_MAX]
         throttle = np.clip((rotor_speed_rad_s - slowest) / (fastest - slowest), 0.0, 1.0)
         up = rotate(estimate.drones.orientation_wxyz, np.array([0.0, 0.0, 1.0]))
         if aside_enu_m_s2 is not None:
@@ -310,7 +320,8 @@ class Px4Cascade(Autopilot):
 
     def scale_load(self, ratio: np.ndarray) -> None:
         """The rotors carry a share of their mass, (n,): the hover thrust follows at once."""
-        slowest, fastest = self.mixers[:, :, OMEGA_MIN], self.mixers[:, :, OMEGA_MAX]
+        slowest = self.mixers[:, :, OMEGA_MIN]
+        fastest = self.mixers[:, :, OMEGA_MAX]
         speed = slowest + self.hover_thrust[:, None] * (fastest - slowest)
         hover = (speed * np.sqrt(ratio)[:, None] - slowest) / (fastest - slowest)
         hover = hover.mean(axis=1)
@@ -327,8 +338,11 @@ class Px4Cascade(Autopilot):
 
         The chain counts its own steps; `time_s` is for the interface only.
         """
-        told, known, commands = setpoint.data, estimate.drones.data, out.data
-        n, n_rotors = self.n_drones, self.n_rotors
+        told = setpoint.data
+        known = estimate.drones.data
+        commands = out.data
+        n = self.n_drones
+        n_rotors = self.n_rotors
         if not (len(told) == len(known) == n and commands.shape == (n, 2, n_rotors)):
             raise ConfigError(
                 f"the cascade has {n} drones with {n_rotors} rotors, got set-points of "
@@ -370,13 +384,17 @@ def fill_parameter_record(record: np.void, parameters: Mapping[str, float]) -> N
             f"{0.5 / STEP_S:g} Hz"
         )
     position_dt_s = POSITION_DIVIDER * STEP_S
-    record["dt_s"], record["position_dt_s"] = STEP_S, position_dt_s
+    record["dt_s"] = STEP_S
+    record["position_dt_s"] = position_dt_s
     b0, a1, a2 = butterworth_coefficients(cutoff, 1.0 / STEP_S)
-    record["gyro_b0"], record["gyro_a1"], record["gyro_a2"] = b0, a1, a2
+    record["gyro_b0"] = b0
+    record["gyro_a1"] = a1
+    record["gyro_a2"] = a2
     record["gyro_derivative_alpha"] = first_order_alpha(parameters["IMU_DGYRO_CUTOFF"], STEP_S)
     velocity_alpha = first_order_alpha(parameters["MPC_VELD_LP"], position_dt_s)
     record["velocity_derivative_alpha"] = velocity_alpha
-    hover, reach = parameters["MPC_THR_HOVER"], parameters["HTE_THR_RANGE"]
+    hover = parameters["MPC_THR_HOVER"]
+    reach = parameters["HTE_THR_RANGE"]
     # The absolute bounds 0.1 and 0.9 are PX4's; a division by zero hover thrust is out of reach.
     record["hover_thrust_min"] = min(max(hover - reach, 0.1), 0.8)
     record["hover_thrust_max"] = min(max(hover + reach, 0.2), 0.9)

@@ -13,7 +13,10 @@ import numpy as np
 
 from musls_control.px4.parameters import PX4_PARAMETERS
 
-NUMBER, INTEGER, VECTOR, QUATERNION = "f8", "i8", ("f8", 3), ("f8", 4)
+NUMBER = "f8"
+INTEGER = "i8"
+VECTOR = ("f8", 3)
+QUATERNION = ("f8", 4)
 
 
 def record(*groups: tuple[str, Any]) -> np.dtype:

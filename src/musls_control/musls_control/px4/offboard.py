@@ -273,7 +273,8 @@ class OffboardSession:
 
     def on_status(self, time_s: float, status: Status) -> None:
         """Take note of a VehicleStatus."""
-        self._status_s, self.status = time_s, status
+        self._status_s = time_s
+        self.status = status
         if not status.armed or status.nav_state == NAVIGATION_STATE_LAND:
             self.land = False
         self.disarm = self.disarm and status.armed
@@ -293,7 +294,9 @@ class OffboardSession:
     def on_belief(self, time_s: float, error: str) -> None:
         """Take note of how the vehicle's estimate contradicts its poses, see `belief_error`."""
         if not error:
-            self.proved, self._doubt, self._doubt_since_s = True, "", np.inf
+            self.proved = True
+            self._doubt = ""
+            self._doubt_since_s = np.inf
             return
         self._doubt_since_s = min(self._doubt_since_s, time_s)
         if time_s - self._doubt_since_s >= self.settings.belief_lasts_s:
@@ -355,7 +358,10 @@ class OffboardSession:
         elif self.phase in (Phase.WAITING, Phase.IDLE, Phase.AIRBORNE, Phase.LANDED):
             self._armed_here = False
         if self.phase is not before:
-            self._tried_s, self._tries, self._result, self.reason = -np.inf, 0, None, ""
+            self._tried_s = -np.inf
+            self._tries = 0
+            self._result = None
+            self.reason = ""
         if self.phase is Phase.DOUBTED:
             self.reason = self.doubt
         if self.disarm:
@@ -383,7 +389,8 @@ class OffboardSession:
             return self._phase_in_flight(time_s)
         if time_s - self._status_s > self.settings.status_timeout_s:
             return Phase.WAITING
-        armed, took_off = self.status.armed, self.status.took_off
+        armed = self.status.armed
+        took_off = self.status.took_off
         if self.doubt and not took_off:
             return Phase.DOUBTED
         if self.settings.prove_identity and not (self.proved or took_off):
@@ -476,7 +483,8 @@ def start_refusal(
 
 # ---------- Names of PX4's topics, and which vehicle is meant
 
-FIRST_INSTANCE, LAST_INSTANCE = 1, 253
+FIRST_INSTANCE = 1
+LAST_INSTANCE = 253
 LAST_SYSTEM = 255
 
 

@@ -33,7 +33,8 @@ class Px4Parameter:
 
 def _gains(axis: str, p: float, i: float, d: float) -> dict[str, Px4Parameter]:
     """Return the rate controller's gains of one axis."""
-    name, word = f"MC_{axis}RATE", axis.lower()
+    name = f"MC_{axis}RATE"
+    word = axis.lower()
     return {
         f"{name}_P": Px4Parameter(p, 0.0, 10.0, f"{word} rate, proportional"),
         f"{name}_I": Px4Parameter(i, 0.0, 10.0, f"{word} rate, integral"),
@@ -114,8 +115,9 @@ def px4_parameters(overrides: Mapping[str, float]) -> Mapping[str, float]:
         values[name] = _checked(name, value)
     # PX4 would change these behind the user's back.
     for names in (
-        ("MPC_THR_MIN", "MPC_THR_HOVER", "MPC_THR_MAX"), ("MPC_TILTMAX_LND", "MPC_TILTMAX_AIR"),
-    ):  # fmt: skip
+        ("MPC_THR_MIN", "MPC_THR_HOVER", "MPC_THR_MAX"),
+        ("MPC_TILTMAX_LND", "MPC_TILTMAX_AIR"),
+    ):
         rising = [values[name] for name in names]
         if sorted(rising) != rising:
             listed = " <= ".join(f"{name} ({values[name]:g})" for name in names)

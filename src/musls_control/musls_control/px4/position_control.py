@@ -60,10 +60,12 @@ def add_given(a, b):
 @compiled()
 def constrain_horizontal(px, py, fx, fy, limit):
     """Limit p + f to a length, giving p priority over f."""
-    sum_x, sum_y = px + fx, py + fy
+    sum_x = px + fx
+    sum_y = py + fy
     if math.hypot(sum_x, sum_y) <= limit:
         return sum_x, sum_y
-    p_norm, f_norm = math.hypot(px, py), math.hypot(fx, fy)
+    p_norm = math.hypot(px, py)
+    f_norm = math.hypot(fx, fy)
     if p_norm >= limit:
         return px / p_norm * limit, py / p_norm * limit
     if math.hypot(fx - px, fy - py) < SMALL_SPEED_M_S:
@@ -71,7 +73,8 @@ def constrain_horizontal(px, py, fx, fy, limit):
     if p_norm < SMALL_SPEED_M_S:
         return fx / f_norm * limit, fy / f_norm * limit
     # Walk from p along f until the circle of radius `limit`.
-    ux, uy = fx / f_norm, fy / f_norm
+    ux = fx / f_norm
+    uy = fy / f_norm
     along = ux * px + uy * py
     reach = -along + math.sqrt(along * along - (p_norm * p_norm - limit * limit))
     return px + ux * reach, py + uy * reach
@@ -94,7 +97,8 @@ def control_position(s, setpoint, vehicle, p):
             _or_zero(setpoint.velocity[1]),
             p.MPC_XY_VEL_MAX,
         )
-        s.velocity_setpoint[0], s.velocity_setpoint[1] = x, y
+        s.velocity_setpoint[0] = x
+        s.velocity_setpoint[1] = y
     from_position_z = p.MPC_Z_P * (setpoint.position[2] - vehicle.position[2])
     vz = add_given(setpoint.velocity[2], from_position_z)
     # In the take-off ramp the climb limit is a sink speed above the sink limit, and it wins.
@@ -133,17 +137,19 @@ def thrust_from_acceleration(s):
     The direction ignores the vertical acceleration (PX4: MPC_ACC_DECOUPLE), so that climbing does
     not change the tilt; the length makes the vertical component right.
     """
-    ax, ay, az = (
-        s.acceleration_setpoint[0],
-        s.acceleration_setpoint[1],
-        s.acceleration_setpoint[2],
-    )
+    ax = s.acceleration_setpoint[0]
+    ay = s.acceleration_setpoint[1]
+    az = s.acceleration_setpoint[2]
     norm = math.sqrt(ax * ax + ay * ay + GRAVITY_M_S2 * GRAVITY_M_S2)
-    bx, by, bz = -ax / norm, -ay / norm, GRAVITY_M_S2 / norm
+    bx = -ax / norm
+    by = -ay / norm
+    bz = GRAVITY_M_S2 / norm
     tilt = math.acos(min(max(bz, -1.0), 1.0))
     if tilt > s.tilt_limit:
         scale = math.sin(s.tilt_limit) / math.hypot(bx, by)
-        bx, by, bz = bx * scale, by * scale, math.cos(s.tilt_limit)
+        bx = bx * scale
+        by = by * scale
+        bz = math.cos(s.tilt_limit)
     collective = (az * s.hover_thrust / GRAVITY_M_S2 - s.hover_thrust) / bz
     collective = min(collective, -s.thrust_min)
     s.thrust_setpoint[0] = bx * collective
@@ -158,7 +164,9 @@ def saturate_thrust(s, p):
     Both anti-windup rules work on `velocity_error`, from which the integrators grow: vertically
     it is dropped, horizontally what the saturation took away is tracked back.
     """
-    tx, ty, tz = s.thrust_setpoint[0], s.thrust_setpoint[1], s.thrust_setpoint[2]
+    tx = s.thrust_setpoint[0]
+    ty = s.thrust_setpoint[1]
+    tz = s.thrust_setpoint[2]
     error_z = s.velocity_error[2]
     if (tz >= -s.thrust_min and error_z >= 0.0) or (tz <= -p.MPC_THR_MAX and error_z <= 0.0):
         s.velocity_error[2] = 0.0
@@ -168,14 +176,16 @@ def saturate_thrust(s, p):
     tz = max(tz, -math.sqrt(max(max_squared - kept * kept, 0.0)))
     room = math.sqrt(max(max_squared - tz * tz, 0.0))
     if horizontal > room:
-        tx, ty = tx / horizontal * room, ty / horizontal * room
-    s.thrust_setpoint[0], s.thrust_setpoint[1], s.thrust_setpoint[2] = tx, ty, tz
+        tx = tx / horizontal * room
+        ty = ty / horizontal * room
+    s.thrust_setpoint[0] = tx
+    s.thrust_setpoint[1] = ty
+    s.thrust_setpoint[2] = tz
 
-    ax, ay = s.acceleration_setpoint[0], s.acceleration_setpoint[1]
-    produced_x, produced_y = (
-        tx * GRAVITY_M_S2 / s.hover_thrust,
-        ty * GRAVITY_M_S2 / s.hover_thrust,
-    )
+    ax = s.acceleration_setpoint[0]
+    ay = s.acceleration_setpoint[1]
+    produced_x = tx * GRAVITY_M_S2 / s.hover_thrust
+    produced_y = ty * GRAVITY_M_S2 / s.hover_thrust
     if ax * ax + ay * ay > produced_x * produced_x + produced_y * produced_y:
         tracking = 2.0 / p.MPC_XY_VEL_P_ACC
         s.velocity_error[0] -= tracking * (ax - produced_x)

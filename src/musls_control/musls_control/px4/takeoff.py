@@ -39,7 +39,11 @@ def update_hysteresis(flag, requested, rise_time_s, dt_s):
 
 TILT_SLEW_RAD_S = 0.2
 
-DISARMED, SPOOLUP, READY, RAMPUP, FLIGHT = 1, 2, 3, 4, 5
+DISARMED = 1
+SPOOLUP = 2
+READY = 3
+RAMPUP = 4
+FLIGHT = 5
 
 
 class TakeoffState(IntEnum):
@@ -198,8 +202,11 @@ def is_perhaps_landed(s, omega, thrust, p):
 def detect_landing(s, vehicle, omega, thrust, armed, descent_speed, hover, p):
     """Run the land detector for one step of position control."""
     note_hover_thrust(s, hover, p)
-    dt, stage_time = p.position_dt_s, p.LNDMC_TRIG_TIME / 3.0
-    ax, ay, az = vehicle.acceleration[0], vehicle.acceleration[1], vehicle.acceleration[2]
+    dt = p.position_dt_s
+    stage_time = p.LNDMC_TRIG_TIME / 3.0
+    ax = vehicle.acceleration[0]
+    ay = vehicle.acceleration[1]
+    az = vehicle.acceleration[2]
     az -= GRAVITY_M_S2
     falls = math.sqrt(ax * ax + ay * ay + az * az) < FREEFALL_ACCELERATION_M_S2
     update_hysteresis(s.freefall, 1 if falls else 0, FREEFALL_TIME_S, dt)

@@ -218,7 +218,8 @@ class CaptureFilter:
 
     def _exchange(self, now_s: float, body: str, sample: Sample) -> Refusal | None:
         """Whether a sample is where another body was going, nearer than to where its own was."""
-        its, here = self.filters[body], sample.position_enu_m
+        its = self.filters[body]
+        here = sample.position_enu_m
         if its.track is None:
             return None
         own_m = its.track.away_m(here, its.passed_s(now_s, sample))

@@ -65,7 +65,8 @@ class ReceivedMotion(KnownState):
         self, body: int, time_s: float, position: Sequence[float], q: Sequence[float]
     ) -> None:
         """Take a pose of body 0 (load) to n [m, ENU; unit quaternion w, x, y, z]."""
-        since_s, estimate = time_s - self._stamps_s[0, body], self.estimate
+        since_s = time_s - self._stamps_s[0, body]
+        estimate = self.estimate
         if since_s > 0.0 and not np.isfinite(self._stamps_s[1, body]):
             way_m = np.subtract(position, estimate.position_enu_m[body])
             known = since_s < LONGEST_STEP_S
@@ -119,7 +120,8 @@ class GraphControl:
 
     def __init__(self, controller: Controller, system: SlungLoadSystem, period_s: float) -> None:
         """Prepare a controller of level `autopilot_forces` that was built for this period."""
-        self.controller, self.flies = controller, False
+        self.controller = controller
+        self.flies = False
         self._setpoints = DroneSetpoints.unset(system.n_drones)
         self._ask = ForcesToSetpoints(system, self._setpoints, period_s)
         self._compile(system)
@@ -174,7 +176,8 @@ class GraphControl:
         self, time_s: float, reference: LoadReference, motion: ReceivedMotion
     ) -> tuple[Array, Array]:
         """Return accelerations (n, 3) [m/s2, ENU] and yaws (n,) of the drones; not to be kept."""
-        estimate, speeds = motion.estimate, motion.rotor_speed_rad_s
+        estimate = motion.estimate
+        speeds = motion.rotor_speed_rad_s
         motion.turn_rates()
         if not self.flies:
             self._ask.start(speeds, estimate.drones)
@@ -235,9 +238,15 @@ def guidance_of(
 ) -> FlightGuidance:
     """Make what guides a flight, see `guide`; hooks that are to close later open now."""
     flight = guide(
-        plan, brief.mission, brief.formation, brief.system, brief.gravity_m_s2, known, out,
+        plan,
+        brief.mission,
+        brief.formation,
+        brief.system,
+        brief.gravity_m_s2,
+        known,
+        out,
         **options,
-    )  # fmt: skip
+    )
     if flight.player.keeper is not None:
         flight.player.keeper.begin()
     return flight

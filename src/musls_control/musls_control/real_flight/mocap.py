@@ -30,7 +30,8 @@ VELOCITY_S = 0.1
 ATTITUDES_S = 0.3
 """Largest age of an IMU attitude that a pose is compared with; the pose is late, too."""
 
-IMU_MARGIN, SHORTEST_S = 1.5, 0.01
+IMU_MARGIN = 1.5
+SHORTEST_S = 0.01
 """A pose may turn so much faster than the IMU did of late; messages that come together count as so
 far apart."""
 
@@ -128,7 +129,8 @@ class Track:
     """Samples that follow on each other, and where they lead."""
 
     def __init__(self, first: Sample, able: Abilities) -> None:
-        self.able, self._samples = able, deque([first])
+        self.able = able
+        self._samples = deque([first])
 
     @property
     def last(self) -> Sample:
@@ -146,14 +148,16 @@ class Track:
     @property
     def velocity_enu_m_s(self) -> Array | None:
         """Recent mean velocity, (3,); None from a single sample."""
-        first, passed = self._samples[0], self.last.stamp_s - self._samples[0].stamp_s
+        first = self._samples[0]
+        passed = self.last.stamp_s - self._samples[0].stamp_s
         if passed <= 0.0:
             return None
         return (self.last.position_enu_m - first.position_enu_m) / passed
 
     def away_m(self, place: Array, passed_s: float) -> float:
         """Distance of a place from the way that the body was going, for a second at most."""
-        way, off = self.velocity_enu_m_s, place - self.last.position_enu_m
+        way = self.velocity_enu_m_s
+        off = place - self.last.position_enu_m
         if way is None:
             return float(np.linalg.norm(off))
         way = way * min(passed_s, 1.0)
@@ -172,7 +176,8 @@ class Track:
 
         `imu_rad_s`: recent turn rate of its own IMU: a body out of control turns faster.
         """
-        able, passed = self.able, max(passed_s, 0.0)
+        able = self.able
+        passed = max(passed_s, 0.0)
         far_m = float(np.linalg.norm(sample.position_enu_m - self.last.position_enu_m))
         fastest_m = limits.jump_tolerance_m + limits.largest_speed_m_s * passed
         place = far_m / max(fastest_m, 1e-9)
@@ -201,15 +206,19 @@ class MocapFilter:
     """
 
     def __init__(self, limits: MocapLimits, able: Abilities | None = None) -> None:
-        self.limits, self.able = limits, able or Abilities()
+        self.limits = limits
+        self.able = able or Abilities()
         self.flies = False
-        self.used, self.resets = 0, 0
+        self.used = 0
+        self.resets = 0
         self.dropped: dict[str, int] = {}
-        self.reason, self.detail = "", ""
+        self.reason = ""
+        self.detail = ""
         self.refused_since_s = np.inf
         self.track: Track | None = None
         self.other: Track | None = None
-        self._rest_place, self._rests_since_s = np.full(3, np.inf), np.inf
+        self._rest_place = np.full(3, np.inf)
+        self._rests_since_s = np.inf
         self._why: Refusal | None = None
         self._lied_s = -np.inf
         self._last_now_s = -np.inf
@@ -266,14 +275,18 @@ class MocapFilter:
             self.track = Track(sample, self.able)
         else:
             self.track.add(sample)
-        self._last_now_s, self.other, self._why = now_s, None, None
-        self.refused_since_s, self.reason = np.inf, ""
+        self._last_now_s = now_s
+        self.other = None
+        self._why = None
+        self.refused_since_s = np.inf
+        self.reason = ""
         self.used += 1
 
     def refuse(self, now_s: float, sample: Sample, refusal: Refusal) -> None:
         """Count a sample that is not used; one that cannot be where it is begins another track."""
         self.refused_since_s = min(self.refused_since_s, now_s)
-        self.reason, self.detail = refusal.reason, refusal.detail
+        self.reason = refusal.reason
+        self.detail = refusal.detail
         self.dropped[refusal.reason] = self.dropped.get(refusal.reason, 0) + 1
         if refusal.reason not in LIES:
             return
@@ -301,7 +314,8 @@ class MocapFilter:
         damaged = self._damage(now_s, sample)
         if damaged is not None:
             return damaged
-        before, self._raw = self._raw, sample
+        before = self._raw
+        self._raw = sample
         same = before is not None and _same_bits(before, sample)
         self._same = self._same + 1 if same else 1
         if self.flies and self._same >= self.limits.repeats:
@@ -311,7 +325,8 @@ class MocapFilter:
         return self._contradiction(now_s, sample) or self._impossible(now_s, sample)
 
     def _damage(self, now_s: float, sample: Sample) -> Refusal | None:
-        limits, place = self.limits, sample.position_enu_m
+        limits = self.limits
+        place = sample.position_enu_m
         if not (np.isfinite(place).all() and np.isfinite(sample.orientation_wxyz).all()):
             return Refusal("not finite", "not finite")
         norm = float(np.linalg.norm(sample.orientation_wxyz))
@@ -401,7 +416,8 @@ class MocapFilter:
         moved_m = np.linalg.norm(sample.position_enu_m - self._rest_place)
         goes_on = self.other is not None and self._goes_on(self.other, sample)
         if not goes_on or not moved_m <= self.limits.jump_tolerance_m:
-            self._rest_place, self._rests_since_s = sample.position_enu_m, now_s
+            self._rest_place = sample.position_enu_m
+            self._rests_since_s = now_s
         return not self.flies and now_s - self._rests_since_s > self.limits.reset_after_s
 
     def _moved_to(self, sample: Sample) -> bool:
@@ -428,7 +444,8 @@ def _same_bits(a: Sample, b: Sample) -> bool:
 
 # ---------- A motion-capture pose as PX4's VehicleOdometry wants it
 
-POSE_FRAME_NED, POSE_FRAME_FRD = 1, 2
+POSE_FRAME_NED = 1
+POSE_FRAME_FRD = 2
 
 
 def visual_odometry(

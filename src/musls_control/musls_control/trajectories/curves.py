@@ -49,7 +49,8 @@ def wave(phase: Array, amplitude: float, multiple: int, shift_rad: float) -> Arr
 def line(phase: Array, start: float, slope: float = 0.0) -> Array:
     """Curve start + slope phase and its derivatives by the phase, (k, 5)."""
     found = np.zeros((len(phase), ORDERS))
-    found[:, 0], found[:, 1] = start + slope * phase, slope
+    found[:, 0] = start + slope * phase
+    found[:, 1] = slope
     return found
 
 
@@ -149,7 +150,8 @@ class Shm(Curve, Periodic):
         return line(time_s, 0.0, self.omega_rad_s)
 
     def curve(self, phase: Array) -> list[Array]:
-        swing, axis = wave(phase, self.amplitude_m, 1, 0.0), self.axis_yaw_rad
+        swing = wave(phase, self.amplitude_m, 1, 0.0)
+        axis = self.axis_yaw_rad
         x, y = (line(phase, middle) for middle in self.center_m)
         flat = [x + np.cos(axis) * swing, y + np.sin(axis) * swing]
         return [*flat, line(phase, self.height_m), line(phase, self.yaw_rad)]
@@ -171,7 +173,8 @@ def ramped_phase(time_s: Array, rate_rad_s: float, ramp_s: float, cruise_s: floa
     found = line(time_s - 0.5 * ramp_s, 0.0, rate_rad_s)
     end_s = 2.0 * ramp_s + cruise_s
     whole = rate_rad_s * (ramp_s + cruise_s)
-    up, down = time_s < ramp_s, time_s > ramp_s + cruise_s
+    up = time_s < ramp_s
+    down = time_s > ramp_s + cruise_s
     for order in range(ORDERS):
         factor = rate_rad_s * ramp_s ** (1 - order)
         ramp = _RAMP.deriv(order) if order else _RAMP
@@ -278,7 +281,8 @@ class FigureEight(RampedCurve):
     def path(self, phase: Array) -> list[Array]:
         long = wave(phase, 0.5 * self.length_m, 1, 0.0)
         wide = wave(phase, 0.5 * self.width_m, 2, 0.0)
-        cos, sin = np.cos(self.axis_yaw_rad), np.sin(self.axis_yaw_rad)
+        cos = np.cos(self.axis_yaw_rad)
+        sin = np.sin(self.axis_yaw_rad)
         x, y, z = (line(phase, middle) for middle in (*self.center_m, self.height_m))
         rise = wave(phase, self.rise_m, 1, 0.0)
         return [x + cos * long - sin * wide, y + sin * long + cos * wide, z + rise]

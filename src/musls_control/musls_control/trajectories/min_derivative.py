@@ -161,23 +161,31 @@ def _solve(
     change: least |w|^2. No cross term, since the free curve is the optimum. Lengths and times are
     without units.
     """
-    knots, order, unit_s = refined.knots, refined.order, refined.unit_s
-    origin, size_m = points[0, :3], float(np.ptp(points[:, :3], axis=0).max())
+    knots = refined.knots
+    order = refined.order
+    unit_s = refined.unit_s
+    origin = points[0, :3]
+    size_m = float(np.ptp(points[:, :3], axis=0).max())
     coefficients = (refined.coefficients[:, :3] - origin) / size_m
     times = np.concatenate([[0.0], np.cumsum(segment_s / unit_s)])
     at_points = [
         conditions(
-            knots, times, (points[:, d] - origin[d]) / size_m, order,
-            (ends[0][:, d] / size_m, ends[1][:, d] / size_m), unit_s,
+            knots,
+            times,
+            (points[:, d] - origin[d]) / size_m,
+            order,
+            (ends[0][:, d] / size_m, ends[1][:, d] / size_m),
+            unit_s,
         )
         for d in range(3)
-    ]  # fmt: skip
+    ]
     equal = scipy.sparse.block_diag([matrix for matrix, _ in at_points])
     values = np.concatenate([right for _, right in at_points])
     root = cost_root(knots, order)
     root = scipy.sparse.block_diag([root / np.linalg.norm(root @ coefficients)] * 3)
     rows, right, cones = _inequalities(refined, bounds, origin, size_m)
-    free, (m, n) = coefficients.T.ravel(), root.shape
+    free = coefficients.T.ravel()
+    (m, n) = root.shape
     matrix = scipy.sparse.block_array(
         [
             [equal, None],
@@ -216,7 +224,8 @@ def _inequalities(
     spline: Spline, bounds: list[list[Bound]], origin: Array, size_m: float
 ) -> tuple[scipy.sparse.csc_array, Array, list[object]]:
     """Rows, right-hand side and cones of the bounds on all Bernstein points."""
-    n, degree = len(spline.coefficients), 2 * spline.order - 1
+    n = len(spline.coefficients)
+    degree = 2 * spline.order - 1
     parts = _parts(spline, bounds)
     rows: list[scipy.sparse.csr_array] = []
     right: list[Array] = []
@@ -236,7 +245,8 @@ def _inequalities(
 
 def _kept(spline: Spline, bounds: list[list[Bound]]) -> bool:
     """Whether all Bernstein points of a spline of equally cut segments lie within the bounds."""
-    degree, parts = 2 * spline.order - 1, _parts(spline, bounds)
+    degree = 2 * spline.order - 1
+    parts = _parts(spline, bounds)
     for piece in range(len(bounds) * parts):
         if here := bounds[piece // parts]:
             local = spline.coefficients[piece : piece + degree + 1, :3]
@@ -391,7 +401,8 @@ class MinDerivative(Once):
         return self._motion(time_s)[..., 4:]
 
     def _motion(self, time_s: Array) -> Array:
-        splines, (begin, end) = self.splines, self._spans
+        splines = self.splines
+        (begin, end) = self._spans
         number = np.clip(np.searchsorted(begin, time_s, "right") - 1, 0, len(splines) - 1)
         found = np.empty((len(time_s), ORDERS, self._poses.shape[1]))
         for k in np.unique(number):
@@ -466,7 +477,8 @@ class MinDerivative(Once):
         return found[0], found[1]
 
     def _curve(self, first: int, last: int, times: Array) -> Spline:
-        points, (start, end) = self._poses[first : last + 1], self._ends(first, last)
+        points = self._poses[first : last + 1]
+        (start, end) = self._ends(first, last)
         free = least_derivative(points, times, self.order, start, end)
         bounds = [self._bounds(k) for k in range(first, last)]
         if not any(bounds):
@@ -477,7 +489,8 @@ class MinDerivative(Once):
         """Bounds of a segment by the corridor and the boxes."""
         found: list[Bound] = []
         if self.corridor_m is not None:
-            one, other = self._poses[segment, :3], self._poses[segment + 1, :3]
+            one = self._poses[segment, :3]
+            other = self._poses[segment + 1, :3]
             way = other - one
             found.append(Tube(one, way / np.linalg.norm(way), self.corridor_m))
         box = self.boxes[segment] if self.boxes is not None else None

@@ -66,7 +66,8 @@ def read_bag_poses(path: str, topic: str) -> tuple[NDArray[np.int64], Array]:
             f"{shown(path, 200)}: neither a .csv file nor the folder of a bag (with metadata.yaml)"
         )
     store = get_typestore(Stores.ROS2_JAZZY)
-    times, rows = [], []
+    times = []
+    rows = []
     try:
         with Reader(folder) as reader:
             found = [c for c in reader.connections if c.topic == topic]
@@ -74,16 +75,19 @@ def read_bag_poses(path: str, topic: str) -> tuple[NDArray[np.int64], Array]:
             for connection, _, data in reader.messages(found) if found else ():
                 if connection.msgtype == POSE_STAMPED:
                     message: Any = store.deserialize_cdr(data, POSE_STAMPED)
-                    stamp, pose = message.header.stamp, message.pose
+                    stamp = message.header.stamp
+                    pose = message.pose
                     times.append(1_000_000_000 * stamp.sec + stamp.nanosec)
-                    p, q = pose.position, pose.orientation
+                    p = pose.position
+                    q = pose.orientation
                     rows.append([p.x, p.y, p.z, q.w, q.x, q.y, q.z])
     except Exception as error:  # what rosbags, struct, zstd and sqlite3 raise has no common base
         raise ConfigError(f"{path}: the bag cannot be read: {error}") from error
     if types.get(topic) != POSE_STAMPED:
         poses = sorted(name for name, kind in types.items() if kind == POSE_STAMPED)
         raise ConfigError(f"{path}: no poses on '{shown(topic)}': {near_names(topic, poses)}")
-    stamps, table = np.array(times, np.int64), np.array(rows).reshape(-1, 7)
+    stamps = np.array(times, np.int64)
+    table = np.array(rows).reshape(-1, 7)
     if (np.diff(stamps) <= 0).any():
         late = 1e-9 * stamps[1:][np.diff(stamps) <= 0][0]
         raise ConfigError(f"{path}: the stamps of {topic} do not ascend at {late:g} s")
@@ -120,8 +124,12 @@ class RecordedTrajectory(Once):
     kind: Literal["recorded"] = "recorded"
     path: Annotated[str, Field(min_length=1)]
     columns: Annotated[tuple[str, ...], Field(min_length=4, max_length=7)] = (
-        "time_s", "x_m", "y_m", "z_m", "yaw_rad",
-    )  # fmt: skip
+        "time_s",
+        "x_m",
+        "y_m",
+        "z_m",
+        "yaw_rad",
+    )
     topic: str = "/load/setpoint"
     interpolation: Literal["spline", "linear"] = "spline"
     from_s: Finite | None = None
@@ -139,7 +147,8 @@ class RecordedTrajectory(Once):
         """Times from zero, (m,), and x, y, z [m], yaw, roll, pitch [rad], (m, 6)."""
         if self.path.lower().endswith(".csv"):
             table = read_table(self.path, self.columns)
-            times, poses = table[:, 0], np.zeros((len(table), 6))
+            times = table[:, 0]
+            poses = np.zeros((len(table), 6))
             poses[:, : table.shape[1] - 1] = table[:, 1:]
         else:
             stamps_ns, poses = read_bag_poses(self.path, self.topic)
@@ -154,7 +163,8 @@ class RecordedTrajectory(Once):
                 f"{self.path}: {used.sum()} set-points between from_s and until_s, at least two "
                 "are needed"
             )
-        times, poses = times[used], poses[used]
+        times = times[used]
+        poses = poses[used]
         if (steps := np.diff(times)).min() < LEAST_STEP_S:
             k = int(np.argmax(steps < LEAST_STEP_S))
             raise ConfigError(

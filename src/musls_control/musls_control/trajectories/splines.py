@@ -100,7 +100,8 @@ def conditions(
     `least_derivative`. Returns the matrix (m + 2(k - 1), n), with rows of size one, and the
     right-hand side.
     """
-    width, n = 2 * order, len(knots) - 2 * order
+    width = 2 * order
+    n = len(knots) - 2 * order
     at_points = scipy.sparse.csr_array(
         scipy.interpolate.BSpline.design_matrix(times, knots, width - 1)
     )
@@ -130,7 +131,8 @@ def cost_root(knots: Array, order: int) -> scipy.sparse.csr_array:
     A programme with F is conditioned like the k-th derivative, one with F^T F like its square.
     """
     nodes, weights = _gauss(np.unique(knots), order)
-    n, degree = len(knots) - 2 * order, 2 * order - 1
+    n = len(knots) - 2 * order
+    degree = 2 * order - 1
     rows = scipy.sparse.csr_array(
         scipy.interpolate.BSpline.design_matrix(nodes, knots[order:-order], degree - order)
     )
@@ -236,9 +238,13 @@ def best_times(points: Array, segment_s: Array, order: int, start: Array, end: A
 
     limit = float(np.log(LARGEST_RATIO))
     found = scipy.optimize.minimize(
-        cost, guess, jac=True, method="L-BFGS-B", bounds=[(-limit, limit)] * len(guess),
+        cost,
+        guess,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(-limit, limit)] * len(guess),
         options={"maxiter": 300, "ftol": 1e-12, "gtol": 1e-8},
-    )  # fmt: skip
+    )
     times: Array = whole_s * np.exp(found.x) / np.sum(np.exp(found.x))
     return times
 

@@ -212,7 +212,9 @@ class Engage(Periodic):
     @cached_property
     def _cycle(self) -> tuple[Array, Array]:
         """Times and poses of the corners of one cycle."""
-        low, high, yaw = self.rest_height_m, self.height_m, self.yaw_rad
+        low = self.rest_height_m
+        high = self.height_m
+        yaw = self.yaw_rad
         corners = [
             (0.0, low, 0.0),
             (self.turn_s, low, yaw if self.turn_s > 0.0 else 0.0),
@@ -378,7 +380,8 @@ class Quintic(Once):
         share = (time_s - self.start_s[line]) / duration
         moving = (share >= 0.0) & (share <= 1.0)
         share = np.clip(share, 0.0, 1.0)
-        begin, way = self.poses[line], np.diff(self.poses, axis=0)[line]
+        begin = self.poses[line]
+        way = np.diff(self.poses, axis=0)[line]
         found = np.zeros((len(time_s), ORDERS, 4))
         found[:, 0] = begin + _SHARE(share)[:, None] * way
         for order in range(1, ORDERS):

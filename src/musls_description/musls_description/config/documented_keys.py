@@ -127,16 +127,54 @@ ANY_NAME = "NAME"
 NO_DEFAULT = object()
 
 _UNITS = {
-    "m": "m", "m2": "m²", "m_s": "m/s", "m_s2": "m/s²", "m_s3": "m/s³", "m_s4": "m/s⁴",
-    "s": "s", "ms": "ms", "us": "µs", "hz": "Hz", "kg": "kg", "kg_m3": "kg/m³", "kg_m2": "kg m²",
-    "n": "N", "n_m": "N m", "nm": "N m", "n_s": "N s", "n_s_m": "N s/m", "n_m2": "N m²",
-    "n_m2_s": "N m² s", "n_m_rad": "N m/rad", "n_m_s_rad": "N m s/rad", "n_s2": "N s²",
-    "n_s2_m_rad": "N s²/(m rad)", "n_s2_m3": "N s²/m³", "n_m_s2": "N m s²", "rad": "rad",
-    "rad_s": "rad/s", "rad_s2": "rad/s²", "rpm_v": "rpm/V", "deg": "°", "c": "°C", "k": "K",
-    "v": "V", "a": "A", "ah": "A h", "ohm": "Ω", "w": "W", "j": "J", "hpa": "hPa", "pa": "Pa",
-    "1_s": "1/s", "1_s2": "1/s²", "1_s3": "1/s³", "gauss": "gauss", "n_m_a": "N m/A",
+    "m": "m",
+    "m2": "m²",
+    "m_s": "m/s",
+    "m_s2": "m/s²",
+    "m_s3": "m/s³",
+    "m_s4": "m/s⁴",
+    "s": "s",
+    "ms": "ms",
+    "us": "µs",
+    "hz": "Hz",
+    "kg": "kg",
+    "kg_m3": "kg/m³",
+    "kg_m2": "kg m²",
+    "n": "N",
+    "n_m": "N m",
+    "nm": "N m",
+    "n_s": "N s",
+    "n_s_m": "N s/m",
+    "n_m2": "N m²",
+    "n_m2_s": "N m² s",
+    "n_m_rad": "N m/rad",
+    "n_m_s_rad": "N m s/rad",
+    "n_s2": "N s²",
+    "n_s2_m_rad": "N s²/(m rad)",
+    "n_s2_m3": "N s²/m³",
+    "n_m_s2": "N m s²",
+    "rad": "rad",
+    "rad_s": "rad/s",
+    "rad_s2": "rad/s²",
+    "rpm_v": "rpm/V",
+    "deg": "°",
+    "c": "°C",
+    "k": "K",
+    "v": "V",
+    "a": "A",
+    "ah": "A h",
+    "ohm": "Ω",
+    "w": "W",
+    "j": "J",
+    "hpa": "hPa",
+    "pa": "Pa",
+    "1_s": "1/s",
+    "1_s2": "1/s²",
+    "1_s3": "1/s³",
+    "gauss": "gauss",
+    "n_m_a": "N m/A",
     "wxyz": "w, x, y, z",
-}  # fmt: skip
+}
 
 
 def split_unit(name: str) -> tuple[str, str]:
@@ -368,7 +406,8 @@ def _in_order(parts: list[str], path: list[str]) -> bool:
 def _number(node: Mapping[str, Any]) -> str:
     word = "whole number" if node["type"] == "integer" else "number"
     low, high = node.get("minimum"), node.get("maximum")
-    above, below = node.get("exclusiveMinimum"), node.get("exclusiveMaximum")
+    above = node.get("exclusiveMinimum")
+    below = node.get("exclusiveMaximum")
     if low is not None and low <= -LARGEST:
         low = None
     if high is not None and high >= LARGEST:

@@ -150,7 +150,8 @@ def load_file(path: str | Path) -> ModuleType:
     if found is None or found.loader is None:
         raise ConfigError(f"{path}: not a Python file (its name must end in .py)")
     module = module_from_spec(found)
-    sys.modules[name], _STAMPS[name] = module, stamp
+    sys.modules[name] = module
+    _STAMPS[name] = stamp
     try:
         with _importing(str(path), str(file)):
             found.loader.exec_module(module)
@@ -195,7 +196,8 @@ class OwnClass:
 
     def make(self, base: type, where: str) -> Any:
         """Load the class, which inherits one of ours, and make an object; `where`: its key."""
-        found, wrong = load_class(self.source), f"{where}.source = {self.source}: the class"
+        found = load_class(self.source)
+        wrong = f"{where}.source = {self.source}: the class"
         if not issubclass(found, base):
             raise ConfigError(f"{wrong} must inherit musls.{base.__name__}")
         if missing := sorted(getattr(found, "__abstractmethods__", ())):
@@ -247,7 +249,9 @@ class Registry(Mapping[str, T], Generic[T]):
         shipped: Mapping[str, str | T],
         prepare: Callable[[Any], Any] = lambda thing: thing,
     ) -> None:
-        self.what, self.group, self._prepare = what, group, prepare
+        self.what = what
+        self.group = group
+        self._prepare = prepare
         self._entries: dict[str, Any] = dict(shipped)
 
     def register(self, name: str) -> Callable[[Any], Any]:

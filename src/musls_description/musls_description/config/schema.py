@@ -169,7 +169,8 @@ def _paths_below(cls: Any, key: str, value: Any) -> list[str]:
 
     Such as system.load.mass_kg of {load: {mass: 2}}.
     """
-    fitting, others = list[str](), list[str]()
+    fitting = list[str]()
+    others = list[str]()
     for name, field in cls.__pydantic_fields__.items():
         for kind in get_args(field.annotation) or (field.annotation,):
             fields = getattr(kind, "__pydantic_fields__", {})
@@ -210,7 +211,8 @@ def describe(error: ValidationError, data: Any, where: str) -> str:
     first = max(errors, key=lambda e: len(e["loc"]) + (e["type"] == _UNKNOWN))
     if first["type"] in _MISSING:
         return _missing([e for e in errors if e["type"] in _MISSING], data, where)
-    path, kind = _keys_of_input(first["loc"], data), first["type"]
+    path = _keys_of_input(first["loc"], data)
+    kind = first["type"]
     if kind == _UNKNOWN:
         unknown = first["ctx"]["key"]
         if path and path[-1] == unknown:  # a kind, which pydantic names, too

@@ -61,7 +61,8 @@ class LocatedMapping(dict[Any, Any]):
 
     def __init__(self, values: Mapping[Any, Any], place: Place) -> None:
         super().__init__(values)
-        self.place, self.is_file = place, False
+        self.place = place
+        self.is_file = False
         self.places = dict.fromkeys(values, place)
 
     def take(self, other: LocatedMapping) -> None:
@@ -85,11 +86,13 @@ def place_of(
     Of what is not there, it is the place of the deepest part that is. `inside`: overrides of parts
     of the value count, too. `where` is the name of data that do not know theirs.
     """
-    place, begin = Place(where), 0
+    place = Place(where)
+    begin = 0
     for depth, key in enumerate(path):
         if isinstance(data, LocatedMapping):
             if data.is_file:
-                place, begin = data.place, depth
+                place = data.place
+                begin = depth
             place = data.places.get(key, place)
         try:
             data = data[key]
@@ -116,7 +119,9 @@ def _overrides_in(data: Any) -> list[Place]:
 # ---------- Reading
 
 
-DEEPEST, MOST_VALUES, LONGEST_NUMBER = 50, 1_000_000, 100
+DEEPEST = 50
+MOST_VALUES = 1_000_000
+LONGEST_NUMBER = 100
 """Levels of a text, its values with those that aliases repeat, and characters of a whole number."""
 
 _TAG = "tag:yaml.org,2002:"
@@ -153,7 +158,8 @@ class _Loader(yaml.SafeLoader):
 
     def scalar(self, node: yaml.Node) -> Any:
         """Construct a plain value, which has the form of its tag."""
-        kind, text = node.tag.removeprefix(_TAG), str(self.construct_scalar(node))
+        kind = node.tag.removeprefix(_TAG)
+        text = str(self.construct_scalar(node))
         if kind == "str":
             if any("\ud800" <= c <= "\udfff" for c in text):
                 raise _wrong(node, f"{shown(ascii(text))}: half of a character (a surrogate)")
@@ -240,7 +246,8 @@ def _parsed(text: str, where: str) -> Any:
         place = Place(where, line)
         raise ConfigError(f"{place}: {shown(problem, 120)}") from None
     if isinstance(data, LocatedMapping):
-        data.is_file, data.place = True, Place(where)
+        data.is_file = True
+        data.place = Place(where)
     return data
 
 
@@ -332,7 +339,8 @@ class Override(NamedTuple):
         elif below and first not in data and _kind_of(data) == first:
             return self._set(data, below, value, place)
         elif below and data.get(key) is None:
-            data[key], data.places[key] = LocatedMapping({}, place), place
+            data[key] = LocatedMapping({}, place)
+            data.places[key] = place
         if below:
             _write_out_kind(data, key, place)
             self._set(data[key], below, value, place)

@@ -57,7 +57,8 @@ class Cone:
         self, load_position_enu_m: Array, load_yaw_rad: Array | float, n_drones: int
     ) -> tuple[Array, Array]:
         """Places (..., n, 3) and yaws (..., n) of the drones in the world, see `drone_poses`."""
-        offsets, azimuths = self.offsets_m(n_drones), self.azimuths_rad(n_drones)
+        offsets = self.offsets_m(n_drones)
+        azimuths = self.azimuths_rad(n_drones)
         return drone_poses(load_position_enu_m, load_yaw_rad, offsets, azimuths)
 
     def _places(self, n_drones: int) -> Array:
@@ -91,7 +92,8 @@ def drone_poses(
     (..., n, 3) and yaws (..., n) in (-pi, pi]; each drone faces the load.
     """
     load_yaw = np.asarray(load_yaw_rad)[..., None]
-    cos, sin = np.cos(load_yaw), np.sin(load_yaw)
+    cos = np.cos(load_yaw)
+    sin = np.sin(load_yaw)
     x, y, z = parts_of(offsets_m)
     turned = joined(cos * x - sin * y, sin * x + cos * y, z)
     position = load_position_enu_m[..., None, :] + turned

@@ -84,14 +84,16 @@ def newton(
     Each step halves the largest residual at least, down to where rounding stops it, and is the
     shortest one.
     """
-    x, left = guess, residual(guess)
+    x = guess
+    left = residual(guess)
     for _ in range(NEWTON_STEPS):
         size = np.abs(left).max()
         farther = x - np.linalg.lstsq(jacobian(x), left, rcond=UNDETERMINED)[0]
         missing = residual(farther)
         if not np.abs(missing).max() <= 0.5 * size:
             return x if size <= tolerance else None
-        x, left = farther, missing
+        x = farther
+        left = missing
     return None
 
 
@@ -174,7 +176,8 @@ class HangingEquilibrium:
     @cached_property
     def configuration(self) -> Configuration:
         """Joint angles of all bodies."""
-        place, rotation = self.load_position_enu_m, self.load_rotation
+        place = self.load_position_enu_m
+        rotation = self.load_rotation
         return configuration_from_directions(
             self.system, place, rotation, self.directions, self.drone_yaws_rad
         )
@@ -289,7 +292,8 @@ def weightless(system: SlungLoadSystem) -> SlungLoadSystem:
 
 def on_massless_cables(chains: HangingEquilibrium, gravity_m_s2: float) -> HangingEquilibrium:
     """Equilibrium on straight cables without mass below the drones of one on chains."""
-    (position, orientation), light = chains.bodies, weightless(chains.system)
+    (position, orientation) = chains.bodies
+    light = weightless(chains.system)
     yaws = yaw_of(orientation)
     return hanging_equilibrium(light, position[1:], gravity_m_s2, float(yaws[0]), yaws[1:])
 
@@ -335,11 +339,13 @@ CHAIN = np.dtype(
 @compiled()
 def write_residual(chains, heading, weight, x, out):
     """Write force and moment balance of the load, then the gaps between chains and drones."""
-    forces, gaps = x[6:].reshape((len(chains), 3)), out[6:].reshape((len(chains), 3))
+    forces = x[6:].reshape((len(chains), 3))
+    gaps = out[6:].reshape((len(chains), 3))
     rotation = np.empty((3, 3))
     attitude = quaternion_product(quaternion_of(x[3:6]), heading)
     write_matrix(rotation, body_axes_in_world(attitude))
-    balance, moment = (0.0, 0.0, -weight), (0.0, 0.0, 0.0)
+    balance = (0.0, 0.0, -weight)
+    moment = (0.0, 0.0, 0.0)
     for i in range(len(chains)):
         balance = add(balance, forces[i])
         moment = add(moment, cross(rotate(rotation, chains[i].anchor), forces[i]))
@@ -359,7 +365,8 @@ def write_gaps(chains, position, rotation, forces, gaps):
     A universal joint that points the next body along d turns its y axis to (d x y) x d, normalised.
     """
     for i in range(len(chains)):
-        chain, force = chains[i], forces[i]
+        chain = chains[i]
+        force = forces[i]
         end = add(position, rotate(rotation, chain.anchor))
         across = rotate(rotation, chain.across)
         for k in range(chain.links):
@@ -388,18 +395,23 @@ class _Problem:
         yaw: float,
         drone_yaws: Array,
     ) -> None:
-        self.system, self.drones, self.g, self.drone_yaws = system, drones, gravity, drone_yaws
+        self.system = system
+        self.drones = drones
+        self.g = gravity
+        self.drone_yaws = drone_yaws
         self.heading = from_rotation_vector(np.array([0.0, 0.0, yaw]))
         self.yaw = matrix(self.heading)
         self.anchors = np.array(system.load.cable_attachments_m)
         self.hooks = [np.array(drone.cable_attachment_m, float) for drone in system.drones]
         self.chains = np.zeros(len(drones), CHAIN)
         self.chains["place"], self.chains["anchor"] = drones, self.anchors
-        self.chains["hook"], self.chains["yaw"] = self.hooks, drone_yaws
+        self.chains["hook"] = self.hooks
+        self.chains["yaw"] = drone_yaws
         self.azimuths_rad = cable_azimuths_rad(system)
         for i, (chain, cable) in enumerate(zip(self.chains, system.cables, strict=True)):
             chain["across"] = joint_in_load(self.azimuths_rad[i])[:, 1]
-            chain["links"], chain["length"] = cable.links, cable.link_length_m
+            chain["links"] = cable.links
+            chain["length"] = cable.link_length_m
             chain["weight"] = cable.link_mass_kg * gravity
             chain["carried"] = (system.drones[i].mass_kg + cable.mass_kg) * gravity
             chain["free"] = cable.twist == "free"
@@ -423,7 +435,8 @@ class _Problem:
     def _below_one(self) -> Array:
         """Load below one drone, its attachment above its centre of mass, heading kept."""
         arm = self.yaw @ self.anchors[0]
-        length_m, height_m = self.system.cables[0].length_m, float(np.linalg.norm(arm))
+        length_m = self.system.cables[0].length_m
+        height_m = float(np.linalg.norm(arm))
         aside = float(np.hypot(arm[0], arm[1]))
         turn = np.zeros(3)
         if aside > 0.0:
@@ -434,7 +447,8 @@ class _Problem:
 
     def level_guess(self) -> Array:
         """Level load where straight cables come nearest to it, with shares along them."""
-        n, guess = len(self.drones), self.first_guess()
+        n = len(self.drones)
+        guess = self.first_guess()
         lengths = np.array([cable.length_m for cable in self.system.cables])
         anchors = self.anchors @ self.yaw.T
         turned = [level_rotation(np.array([0.0, 0.0, 1.0]), yaw) for yaw in self.drone_yaws]
@@ -535,7 +549,10 @@ class _Problem:
         """Turn the solved unknowns into the result."""
         forces = x[6:].reshape(-1, 3)
         rotation = matrix(from_rotation_vector(x[3:6])) @ self.yaw
-        directions, attitudes, thrusts, moments = [], [], [], []
+        directions = []
+        attitudes = []
+        thrusts = []
+        moments = []
         for i, (cable, drone) in enumerate(
             zip(self.system.cables, self.system.drones, strict=True)
         ):
@@ -582,7 +599,8 @@ def slung_state(
     Returns the configuration, and the attitudes that the drones have in it, (n_drones, 3, 3): on a
     cable that does not twist the yaw follows from the cable.
     """
-    directions, yaws = [], []
+    directions = []
+    yaws = []
     for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
         attitude = drone_rotations[i]
         hook = drone_positions_enu_m[i] + attitude @ drone.cable_attachment_m
@@ -638,7 +656,8 @@ def slack_chain(cable: Cable, span: Array, gravity_m_s2: float) -> Array | None:
 
 def _arc(cable: Cable, span: Array) -> Array | None:
     """Directions of links that lie on an arc over a span, bent down, (links, 3); None for one."""
-    n, distance = cable.links, float(np.linalg.norm(span))
+    n = cable.links
+    distance = float(np.linalg.norm(span))
     if n == 1:
         return None
     steps = 0.5 * (n - 1) - np.arange(n)

@@ -220,7 +220,8 @@ class Shares:
 
 def upright_shares(system: SlungLoadSystem) -> Shares | None:
     """Find how upright cables can hold the level load; None where they cannot."""
-    at_load, n = np.array(system.load.cable_attachments_m), system.n_drones
+    at_load = np.array(system.load.cable_attachments_m)
+    n = system.n_drones
     balance = share_balance(at_load, np.tile([0.0, 0.0, 1.0], (n, 1)))
     # Shares `lowest` + what is more: the largest lowest one.
     columns = np.column_stack([balance, balance.sum(axis=1)])
@@ -282,11 +283,15 @@ def _search(system: SlungLoadSystem, clearance_m: float, turn_rad: float) -> Arr
     can = upright_shares(system)
     if can is None:
         return None
-    n, at_load = system.n_drones, np.array(system.load.cable_attachments_m)
+    n = system.n_drones
+    at_load = np.array(system.load.cable_attachments_m)
     cables = StraightCables(
-        system, STANDARD_GRAVITY_M_S2, clearance_m=clearance_m, steepest=np.tan(STEEPEST_RAD),
+        system,
+        STANDARD_GRAVITY_M_S2,
+        clearance_m=clearance_m,
+        steepest=np.tan(STEEPEST_RAD),
         shares=(can.least, can.most),
-    )  # fmt: skip
+    )
     largest_m = 2.0 * max(tip_radius_m(drone) for drone in system.drones)
     first_rad = cable_azimuths_rad(system) + turn_rad
     start = _spread(at_load[:, :2], largest_m + clearance_m, first_rad)
@@ -298,7 +303,8 @@ def _search(system: SlungLoadSystem, clearance_m: float, turn_rad: float) -> Arr
         off = cables.slopes(x) - wanted
         return float(((x[2 * n :] - can.even) ** 2).sum() + 0.1 * (off * off).sum())
 
-    aside, lengths = start - at_load[:, :2], cables.length_m
+    aside = start - at_load[:, :2]
+    lengths = cables.length_m
     upright = np.sqrt(np.maximum(lengths**2 - (aside * aside).sum(axis=1), (0.5 * lengths) ** 2))
     found, _ = cables.search(uneven, cables.unknowns(aside / upright[:, None], can.even))
     places = cables.drones_at(found)

@@ -49,7 +49,8 @@ def ground_spawn(
     rotation = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     height = ground_height_enu_m - system.load.collision.bottom_m
     position = np.array([*load_position_enu_m, height])
-    directions, yaws = [], []
+    directions = []
+    yaws = []
     for i, azimuth in enumerate(load_yaw_rad + cable_azimuths_rad(system)):
         links = _bow(system.cables[i].links, azimuth, _slope_on_ground(system, i))
         directions.append(np.vstack([links, [0.0, 0.0, 1.0]]))
@@ -70,7 +71,8 @@ def landing_places_m(system: SlungLoadSystem, standing_m: Array) -> Array:
     `standing_m`, (n, 3): where the drones stood before; they land in the same directions, nearer
     to the load where there is room for all rotors, and nowhere farther away.
     """
-    load, (ahead_m, aside_m) = system.load, standing_m[:, :2].T
+    load = system.load
+    (ahead_m, aside_m) = standing_m[:, :2].T
     hooks = np.array(load.cable_attachments_m)[:, :2]
     out = np.column_stack([ahead_m, aside_m]) - hooks
     stood_m = np.linalg.norm(out, axis=1)
@@ -103,7 +105,9 @@ def highest_rise_m(system: SlungLoadSystem) -> Array:
 
 def _slope_on_ground(system: SlungLoadSystem, index: int) -> float:
     """Rise of a cable over its length where load and drones stand on the ground."""
-    drone, load, cable = system.drones[index], system.load, system.cables[index]
+    drone = system.drones[index]
+    load = system.load
+    cable = system.cables[index]
     end = drone.cable_attachment_m[2] - drone.collision.bottom_m
     start = load.cable_attachments_m[index][2] - load.collision.bottom_m
     if abs(end - start) >= cable.length_m:

@@ -265,9 +265,15 @@ class Hanging:
             load.
         """
         return reallocate(
-            self.system, self.formation, self.gravity_m_s2, lost, margin=margin,
-            clearance_m=clearance_m, hanging=hanging, hovering=hovering,
-        )  # fmt: skip
+            self.system,
+            self.formation,
+            self.gravity_m_s2,
+            lost,
+            margin=margin,
+            clearance_m=clearance_m,
+            hanging=hanging,
+            hovering=hovering,
+        )
 
     def accelerated(self, felt_m_s2: Array, yaw_rad: float) -> tuple[Array, Array]:
         """Pull of the cables where what they carry feels another gravity, as in a turn.
@@ -312,7 +318,8 @@ def hang(
             formation is no error here, see `Hanging.refusal`.
     """
     if isinstance(formation, Cone):
-        cone, given = formation, frozenset(field.name for field in fields(Cone))
+        cone = formation
+        given = frozenset(field.name for field in fields(Cone))
         if cone.places_m is None:
             given -= {"places_m"}
     else:

@@ -37,7 +37,8 @@ STEEPEST_CABLE = np.tan(np.deg2rad(35.0))
 MIN_SHARE = 0.1
 """Least force of each cable, as a share of an even part of the weight: none goes slack."""
 
-RESERVE_GIVEN, SLIGHTLY = 0.5, 0.002
+RESERVE_GIVEN = 0.5
+SLIGHTLY = 0.002
 """Share of the thrust margin above the one to keep that is given for moving less, and the least."""
 
 MISSED = 1e-4
@@ -85,18 +86,25 @@ def reallocate(
     n = system.n_drones
     left = [i for i in range(n) if i + 1 not in lost]
     few = system.carried_by(left)
-    drones, ropes = few.drones, few.cables
+    drones = few.drones
+    ropes = few.cables
     at_load = np.array(system.load.cable_attachments_m)
-    offsets, yaws = formation.offsets_m(n), formation.azimuths_rad(n) + np.pi
+    offsets = formation.offsets_m(n)
+    yaws = formation.azimuths_rad(n) + np.pi
     hung = [
         (system.drones[i - 1].mass_kg + system.cables[i - 1].mass_kg, at_load[i - 1])
         for i in hanging
     ]
     cables = StraightCables(
-        few, gravity_m_s2, clearance_m=clearance_m, steepest=STEEPEST_CABLE,
-        shares=(MIN_SHARE, float(len(left))), lean_rad=STEEPEST_LOAD_RAD, hung=hung,
+        few,
+        gravity_m_s2,
+        clearance_m=clearance_m,
+        steepest=STEEPEST_CABLE,
+        shares=(MIN_SHARE, float(len(left))),
+        lean_rad=STEEPEST_LOAD_RAD,
+        hung=hung,
         hooks_m=rotate(from_yaw(yaws[left]), np.array([d.cable_attachment_m for d in drones])),
-    )  # fmt: skip
+    )
     own = np.array([d.mass_kg + c.mass_kg for d, c in zip(drones, ropes, strict=True)])
     own = np.outer(own * gravity_m_s2, [0.0, 0.0, 1.0])
     rotors = np.array([rotor_efforts(drone) for drone in drones])
@@ -128,18 +136,23 @@ def reallocate(
     along = offsets[left] - at_load[left]
     even = cables.unknowns(along[:, :2] / along[:, 2:], np.ones(len(left)))
     strongest, missed = cables.search(
-        lambda y: float(y[-1]), np.append(even, efforts(even).max()),
-        away, lambda y: y[-1] - efforts(y[:-1]),
-    )  # fmt: skip
+        lambda y: float(y[-1]),
+        np.append(even, efforts(even).max()),
+        away,
+        lambda y: y[-1] - efforts(y[:-1]),
+    )
     if missed > MISSED or strongest[-1] <= 0.0:
         return None
-    most, best = 1.0 / strongest[-1], strongest[:-1]
+    most = 1.0 / strongest[-1]
+    best = strongest[:-1]
     wanted = most - max(RESERVE_GIVEN * (most - margin), SLIGHTLY)
     nearest, missed = cables.search(way, best, away, lambda x: 1.0 / wanted - efforts(x))
     best = best if missed > MISSED else nearest
     if not _stable(cables, best):
         return None
-    places, turn, forces_n = np.full((n, 3), np.nan), cables.turn(best), cables.forces(best)
+    places = np.full((n, 3), np.nan)
+    turn = cables.turn(best)
+    forces_n = cables.forces(best)
     forces_n = cables.weight_n * forces_n
     places[left] = drones_above(few, turn, forces_n, gravity_m_s2, yaws[left])
     tilt = float(np.degrees(np.arccos(np.clip(turn[2, 2], -1.0, 1.0))))
@@ -153,8 +166,10 @@ def _stable(cables: StraightCables, x: Array) -> bool:
     The second variation of the potential energy plus the cables' tensions times their lengths
     (Lagrange), over the weight, must be positive for every motion that stretches no cable.
     """
-    forces, turn = cables.forces(x), cables.turn(x)
-    anchors, centre = cables.at_load @ turn.T, turn @ cables.centre_m
+    forces = cables.forces(x)
+    turn = cables.turn(x)
+    anchors = cables.at_load @ turn.T
+    centre = turn @ cables.centre_m
     tension = np.linalg.norm(forces, axis=1)
     ends = anchors + cables.length_m[:, None] * forces / tension[:, None]
 
@@ -168,10 +183,15 @@ def _stable(cables: StraightCables, x: Array) -> bool:
 
     step = 1e-3 * np.eye(6)
     slope = np.array([(lengths(h) - lengths(-h)) / 2e-3 for h in step]).T
-    bend = np.array([
-        [energy(h + k) - energy(h - k) - energy(k - h) + energy(-h - k) for k in step]
-        for h in step
-    ]) / 4e-6  # fmt: skip
+    bend = (
+        np.array(
+            [
+                [energy(h + k) - energy(h - k) - energy(k - h) + energy(-h - k) for k in step]
+                for h in step
+            ]
+        )
+        / 4e-6
+    )
     free = scipy.linalg.null_space(slope, rcond=1e-6)
     if free.shape[1] == 0:
         return True

@@ -41,7 +41,8 @@ def even_shares(balance: Array, least: float = 0.0) -> tuple[Array, float]:
 
     `balance`: see `share_balance`, (6, n).
     """
-    n, weight = balance.shape[1], np.eye(6)[2]
+    n = balance.shape[1]
+    weight = np.eye(6)[2]
     rows = np.vstack([1e3 * balance, np.eye(n) / np.sqrt(n)])
     wanted = np.concatenate([1e3 * weight, np.ones(n) / np.sqrt(n)])
     shares = scipy.optimize.lsq_linear(rows, wanted, (least, np.inf)).x
@@ -82,8 +83,12 @@ class StraightCables:
             hooks_m: Vector from each drone's centre to its cable, world frame, (n, 3).
             hung: Other bodies that hang from the load: mass [kg] and place in its frame, (3,).
         """
-        self.system, self.gravity_m_s2, self.count = system, gravity_m_s2, system.n_drones
-        self.steepest, self.shares, self.lean_rad = steepest, shares, lean_rad
+        self.system = system
+        self.gravity_m_s2 = gravity_m_s2
+        self.count = system.n_drones
+        self.steepest = steepest
+        self.shares = shares
+        self.lean_rad = lean_rad
         self.hooks_m = np.asarray(hooks_m)
         self.at_load = np.array(system.load.cable_attachments_m)
         self.length_m = np.array([cable.length_m for cable in system.cables])
@@ -128,7 +133,8 @@ class StraightCables:
 
     def balance(self, x: Array) -> Array:
         """Force over the weight, and moment over weight and arm, on the load, (6,)."""
-        forces, turn = self.forces(x), self.turn(x)
+        forces = self.forces(x)
+        turn = self.turn(x)
         moment = np.cross(self.at_load @ turn.T, forces).sum(axis=0)
         moment -= np.cross(turn @ self.centre_m, [0.0, 0.0, 1.0])
         return np.concatenate([forces.sum(axis=0) - [0.0, 0.0, 1.0], moment / self.arm_m])
@@ -159,8 +165,12 @@ class StraightCables:
         constraints: list[Any] = [{"type": "eq", "fun": self.balance}]
         constraints += [{"type": "ineq", "fun": fun} for fun in positive]
         x = scipy.optimize.minimize(
-            cost, start, method="SLSQP", bounds=bounds, constraints=constraints,
+            cost,
+            start,
+            method="SLSQP",
+            bounds=bounds,
+            constraints=constraints,
             options={"maxiter": 300, "ftol": 1e-10},
-        ).x  # fmt: skip
+        ).x
         short = np.concatenate([np.abs(self.balance(x)), *(-fun(x) for fun in positive)])
         return x, float(short.max())

@@ -149,8 +149,10 @@ class Tree:
 
     def poses(self, coordinates: Array) -> tuple[Array, Array]:
         """Rotation to the world, (n_bodies, 3, 3), and origin, (n_bodies, 3), of every body."""
-        rotations, positions = np.empty((len(self.bodies), 3, 3)), np.empty((len(self.bodies), 3))
-        first, turns = self.first_coordinate, rotations.copy()
+        rotations = np.empty((len(self.bodies), 3, 3))
+        positions = np.empty((len(self.bodies), 3))
+        first = self.first_coordinate
+        turns = rotations.copy()
         for axes in {body.axes for body in self.bodies} - {""}:  # all alike at once
             alike = [k for k, body in enumerate(self.bodies) if body.axes == axes]
             angles = coordinates[first[alike][:, None] + np.arange(len(axes))]
@@ -164,8 +166,10 @@ class Tree:
                 rotation, position = body.pose_in_parent(coordinates[first[k] : first[k] + 6])
             if body.parent >= 0:
                 above = rotations[body.parent]
-                rotation, position = above @ rotation, positions[body.parent] + above @ position
-            rotations[k], positions[k] = rotation, position
+                rotation = above @ rotation
+                position = positions[body.parent] + above @ position
+            rotations[k] = rotation
+            positions[k] = position
         return rotations, positions
 
 
@@ -212,7 +216,8 @@ def _fan_rad(at: Array) -> Array:
         return 2.0 * np.pi * np.arange(n) / n
     axis = np.linalg.svd(centred)[2][0]
     axis *= np.sign(axis[np.argmax(np.abs(axis))])
-    along, across = centred @ axis, centred @ [-axis[1], axis[0]]
+    along = centred @ axis
+    across = centred @ [-axis[1], axis[0]]
     side = np.where(np.argsort(np.argsort(along)) % 2, 1.0, -1.0)
     if np.abs(across).min() > CENTRAL_M:  # two rows
         side = np.sign(across)
@@ -234,17 +239,21 @@ def _tip_gaps_m(system: SlungLoadSystem, places_m: Array) -> Array:
 def joint_in_load(azimuth_rad: float) -> Array:
     """Frame of the joint at the load: x up, y tangential, z inwards, (3, 3)."""
     c, s = np.cos(azimuth_rad), np.sin(azimuth_rad)
-    up, tangential, inwards = [0.0, 0.0, 1.0], [-s, c, 0.0], [-c, -s, 0.0]
+    up = [0.0, 0.0, 1.0]
+    tangential = [-s, c, 0.0]
+    inwards = [-c, -s, 0.0]
     return np.array([up, tangential, inwards]).T
 
 
 @lru_cache(maxsize=8)
 def build_tree(system: SlungLoadSystem) -> Tree:
     """Lay a system out as a tree of bodies."""
-    load, joint = system.load, (np.eye(3), np.zeros(3))
+    load = system.load
+    joint = (np.eye(3), np.zeros(3))
     inertia = np.array(load.inertia_kg_m2)
     bodies = [TreeBody("load", -1, *joint, *joint, load.mass_kg, np.zeros(3), inertia, axes="")]
-    first_link, drone_index = [], []
+    first_link = []
+    drone_index = []
     azimuths_rad = cable_azimuths_rad(system)
     for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
         first_link.append(len(bodies))
@@ -256,7 +265,8 @@ def build_tree(system: SlungLoadSystem) -> Tree:
             name = f"cable_{i + 1}/link_{j + 1:02d}"
             bodies.append(_link(name, parent, frame, anchor, cable, twists))
             parent = len(bodies) - 1
-            anchor, frame = np.array([cable.link_length_m, 0.0, 0.0]), np.eye(3)
+            anchor = np.array([cable.link_length_m, 0.0, 0.0])
+            frame = np.eye(3)
         drone_index.append(len(bodies))
         bodies.append(_drone(f"drone_{i + 1}", parent, anchor, drone, cable))
     return Tree(tuple(bodies), np.array(first_link), np.array(drone_index))
@@ -335,9 +345,13 @@ class Configuration:
 
 def level_rotation(z_axis: Array, yaw_rad: float) -> Array:
     """Rotation with a given z axis whose x axis, seen from above, points along a yaw, (3, 3)."""
-    (zx, zy, zz), c, s = z_axis, math.cos(yaw_rad), math.sin(yaw_rad)
+    (zx, zy, zz) = z_axis
+    c = math.cos(yaw_rad)
+    s = math.sin(yaw_rad)
     across = math.sqrt(zz * zz + (zx * s - zy * c) ** 2)  # y = z x (c, s, 0), normalised
-    yx, yy, yz = -zz * s / across, zz * c / across, (zx * s - zy * c) / across
+    yx = -zz * s / across
+    yy = zz * c / across
+    yz = (zx * s - zy * c) / across
     x = (yy * zz - yz * zy, yz * zx - yx * zz, yx * zy - yy * zx)
     return np.array([[x[0], yx, zx], [x[1], yy, zy], [x[2], yz, zz]], dtype=float)
 
@@ -351,8 +365,12 @@ def universal_chain(rotation: Array, directions: Array) -> tuple[list[float], Ar
     angles: list[float] = []
     for direction in directions:
         x, y, z = direction @ rotation
-        first, second = math.atan2(-z, x), math.asin(min(max(y, -1.0), 1.0))
-        ca, sa, cb, sb = math.cos(first), math.sin(first), math.cos(second), math.sin(second)
+        first = math.atan2(-z, x)
+        second = math.asin(min(max(y, -1.0), 1.0))
+        ca = math.cos(first)
+        sa = math.sin(first)
+        cb = math.cos(second)
+        sb = math.sin(second)
         rotation = rotation @ [[ca * cb, -ca * sb, sa], [sb, cb, 0.0], [-sa * cb, sa * sb, ca]]
         angles += [first, second]
     return angles, rotation
@@ -405,7 +423,8 @@ def configuration_from_directions(
     """
     angles = []
     for i, azimuth_rad in enumerate(cable_azimuths_rad(system)):
-        chain, start = directions[i], load_rotation @ joint_in_load(azimuth_rad)
+        chain = directions[i]
+        start = load_rotation @ joint_in_load(azimuth_rad)
         yaw = drone_yaws_rad[i] if system.cables[i].twist == "free" else None
         angles.append(chain_from_directions(start, chain, yaw)[0])
     return Configuration(np.asarray(load_position_enu_m, float), load_rotation, tuple(angles))

@@ -81,7 +81,8 @@ class _Garbage(Listener):
     """Lets the collector of garbage wait while numba compiles: it takes a tenth of that time."""
 
     def __init__(self) -> None:
-        self._compilations, self._collects = 0, False
+        self._compilations = 0
+        self._collects = False
 
     def on_start(self, event: Event) -> None:
         """A function is compiled, perhaps for another one; numba holds its lock."""
@@ -136,7 +137,9 @@ class CompiledFunction:
         inlined: bool,
     ) -> None:
         functools.update_wrapper(self, function)
-        self._signatures, self._shared, self._inlined = signatures, shared, inlined
+        self._signatures = signatures
+        self._shared = shared
+        self._inlined = inlined
 
     def __call__(self, *arguments: Any) -> Any:
         """Call it from Python."""

@@ -99,7 +99,8 @@ class Layout:
         self.sizes = list(dict.fromkeys(size for field in fields for size in field.sizes))
         columns: list[Any] = []
         if begin is not None:
-            self.numbers, self.fields = begin.numbers | self.numbers, begin.fields | self.fields
+            self.numbers = begin.numbers | self.numbers
+            self.fields = begin.fields | self.fields
             self.sizes = list(dict.fromkeys([*begin.sizes, *self.sizes]))
             columns += begin.record.descr
         for number in numbers:

@@ -31,7 +31,8 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, dict[str, Any]]:
     Returns the memory, and views of it with the arrays' values by their names.
     """
     memory = np.zeros(sum(array.nbytes for array in arrays.values()) // 8)
-    views, at = {}, 0
+    views = {}
+    at = 0
     for name, array in arrays.items():
         views[name] = memory[at : at + array.nbytes // 8].view(array.dtype).reshape(array.shape)
         views[name][...] = array

@@ -68,7 +68,8 @@ def joined(*parts: np.ndarray | float) -> np.ndarray:
 
 def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Cross products (..., 3); `np.cross` takes a multiple of the time, for few and many."""
-    (x, y, z), (u, v, w) = parts_of(a), parts_of(b)
+    (x, y, z) = parts_of(a)
+    (u, v, w) = parts_of(b)
     return joined(y * w - z * v, z * u - x * w, x * v - y * u)
 
 
@@ -90,10 +91,16 @@ def matrix_to_body(q: np.ndarray) -> np.ndarray:
     """
     w, x, y, z = parts_of(q)
     rows = joined(
-        1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y),
-        2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x),
-        2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y),
-    )  # fmt: skip
+        1 - 2 * (y * y + z * z),
+        2 * (x * y + w * z),
+        2 * (x * z - w * y),
+        2 * (x * y - w * z),
+        1 - 2 * (x * x + z * z),
+        2 * (y * z + w * x),
+        2 * (x * z + w * y),
+        2 * (y * z - w * x),
+        1 - 2 * (x * x + y * y),
+    )
     return rows.reshape(*rows.shape[:-1], 3, 3)
 
 
@@ -113,12 +120,14 @@ def from_matrix(m: np.ndarray) -> np.ndarray:
     """
     (a, b, c), (d, e, f), (g, h, i) = np.moveaxis(np.asarray(m, float), (-2, -1), (0, 1))
     one = np.ones_like(a)
-    table = np.array([
-        [one + a + e + i, h - f, c - g, d - b],
-        [h - f, one + a - e - i, b + d, c + g],
-        [c - g, b + d, one - a + e - i, f + h],
-        [d - b, c + g, f + h, one - a - e + i],
-    ])  # fmt: skip
+    table = np.array(
+        [
+            [one + a + e + i, h - f, c - g, d - b],
+            [h - f, one + a - e - i, b + d, c + g],
+            [c - g, b + d, one - a + e - i, f + h],
+            [d - b, c + g, f + h, one - a - e + i],
+        ]
+    )
     rows = np.moveaxis(table, (0, 1), (-2, -1))
     largest = np.argmax(np.diagonal(rows, axis1=-2, axis2=-1), axis=-1)
     q = np.take_along_axis(rows, largest[..., None, None], axis=-2)[..., 0, :]

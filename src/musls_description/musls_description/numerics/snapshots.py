@@ -88,7 +88,8 @@ class Keeper:
 
     def put_back(self, kept: Kept) -> None:
         """Give all objects the state of then (raises ConfigError where they are others)."""
-        before, parts = self._parts(), dict[str, Any]()
+        before = self._parts()
+        parts = dict[str, Any]()
         for way, kind in pickle.loads(kept.parts):
             if "." not in way and way not in self._objects:
                 raise ConfigError(f"snapshot: of another flight: there is no {way} here")
@@ -104,7 +105,8 @@ class Keeper:
 
 def _walk(objects: Mapping[str, object], stop: Any) -> Iterator[tuple[str, Any]]:
     """Objects and all that they lead to, each once, with the first way that leads to it."""
-    seen, found = set[int](), deque(objects.items())
+    seen = set[int]()
+    found = deque(objects.items())
     while found:
         way, one = found.popleft()
         if one is None or (isinstance(one, ATOMS) and not isinstance(one, np.void)):
@@ -140,7 +142,8 @@ def _children(one: Any) -> Iterator[tuple[Any, Any]]:
 
 def _cells(function: FunctionType) -> dict[str, Any]:
     """Variables of a function that it shares with the one in which it was made."""
-    values, names = dict[str, Any](), function.__code__.co_freevars
+    values = dict[str, Any]()
+    names = function.__code__.co_freevars
     for name, cell in zip(names, function.__closure__ or (), strict=True):
         try:
             values[name] = cell.cell_contents
@@ -257,7 +260,8 @@ class _Pickler(pickle.Pickler):
             at = one.ctypes.data - root.ctypes.data if one.size else 0
             return _view, (root, at, one.shape, one.strides, one.dtype)
         if isinstance(one, np.void) and isinstance(one.base, np.ndarray):
-            root, own = root_of(one.base), np.frombuffer(one, np.uint8)
+            root = root_of(one.base)
+            own = np.frombuffer(one, np.uint8)
             return _record, (root, own.ctypes.data - root.ctypes.data, one.dtype)
         return (_constant, (dict(one),)) if isinstance(one, MappingProxyType) else NotImplemented
 

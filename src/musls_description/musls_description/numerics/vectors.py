@@ -94,13 +94,18 @@ def unit_rates(v, v1, v2):
 @compiled()
 def put(out, a):
     """Write a vector into an array or the field of a record."""
-    out[0], out[1], out[2] = a[0], a[1], a[2]
+    out[0] = a[0]
+    out[1] = a[1]
+    out[2] = a[2]
 
 
 @compiled()
 def put_quaternion(out, q):
     """Write a quaternion into an array or the field of a record."""
-    out[0], out[1], out[2], out[3] = q[0], q[1], q[2], q[3]
+    out[0] = q[0]
+    out[1] = q[1]
+    out[2] = q[2]
+    out[3] = q[3]
 
 
 @compiled()
@@ -148,7 +153,9 @@ def column(matrix, k):
 def write_matrix(matrix, columns):
     """Write a matrix given column by column, nine numbers."""
     for k in range(3):
-        matrix[k, 0], matrix[k, 1], matrix[k, 2] = columns[k], columns[3 + k], columns[6 + k]
+        matrix[k, 0] = columns[k]
+        matrix[k, 1] = columns[3 + k]
+        matrix[k, 2] = columns[6 + k]
 
 
 @compiled()
@@ -280,9 +287,15 @@ def world_z_in_body(q):
 @compiled()
 def from_matrix(m):
     """Return the unit quaternion of a rotation matrix, w >= 0 (Shepperd)."""
-    m00, m01, m02 = m[0, 0], m[0, 1], m[0, 2]
-    m10, m11, m12 = m[1, 0], m[1, 1], m[1, 2]
-    m20, m21, m22 = m[2, 0], m[2, 1], m[2, 2]
+    m00 = m[0, 0]
+    m01 = m[0, 1]
+    m02 = m[0, 2]
+    m10 = m[1, 0]
+    m11 = m[1, 1]
+    m12 = m[1, 2]
+    m20 = m[2, 0]
+    m21 = m[2, 1]
+    m22 = m[2, 2]
     trace = m00 + m11 + m22
     if trace > 0.0:
         s = 2.0 * math.sqrt(1.0 + trace)

@@ -119,7 +119,9 @@ def place(solids, row):
 def reach_along(solid, direction):
     """Support function of a solid about its centre; the direction is not of unit length."""
     u, v, w = rotate_back(solid.rotation, direction)
-    a, b, c = solid.size[0], solid.size[1], solid.size[2]
+    a = solid.size[0]
+    b = solid.size[1]
+    c = solid.size[2]
     if solid.kind == CYLINDER:
         return a * math.hypot(u, v) + c * abs(w)
     return a * abs(u) + b * abs(v) + c * abs(w)
@@ -133,7 +135,8 @@ def gap_between(one, other, limit):
     distance with the one's reach is a lower bound. Ends where that is beyond the limit, too.
     """
     point = nearest_point(other, one.position)
-    gap, way = np.inf, (0.0, 0.0, 0.0)
+    gap = np.inf
+    way = (0.0, 0.0, 0.0)
     for _ in range(MAX_PROJECTIONS):
         on_one = nearest_point(one, point)
         point = nearest_point(other, on_one)
@@ -179,13 +182,15 @@ def contact(ones, others, motion_1, motion_2, limit, period_s):
 def segment_gap(a, b, solid):
     """Return the distance of a straight line from a to b and a solid, and the solid's point."""
     along = sub(b, a)
-    share, gap = 0.5, np.inf
+    share = 0.5
+    gap = np.inf
     length2 = max(dot(along, along), 1e-12)
     point = a[0], a[1], a[2]
     for _ in range(MAX_PROJECTIONS):
         on_line = add_scaled(a, share, along)
         point = nearest_point(solid, on_line)
-        before, gap = gap, norm(sub(on_line, point))
+        before = gap
+        gap = norm(sub(on_line, point))
         if gap < TOUCH_M or before - gap < 0.01 * TOUCH_M:
             break
         share = min(max(dot(sub(point, a), along) / length2, 0.0), 1.0)
@@ -199,7 +204,9 @@ def note_gap(closest, touching, gap, point, speed, time_s):
     0 of one that is met within the period, whatever the distance now.
     """
     if gap < closest.gap:
-        closest.gap, closest.body, closest.time = gap, touching.body, time_s
+        closest.gap = gap
+        closest.body = touching.body
+        closest.time = time_s
         put(closest.point, point)
     if gap < TOUCH_M and speed > touching.speed:
         touching.speed = speed
@@ -232,9 +239,13 @@ def watch_bodies(own, first, reach, motion, solids, closest, touching, time_s, p
                 if gap_after(gap, way, velocity, period_s) < TOUCH_M:
                     gap = 0.0
                 note_gap(
-                    closest[solid.obstacle], touching[i, solid.obstacle], gap, point,
-                    norm(velocity), time_s,
-                )  # fmt: skip
+                    closest[solid.obstacle],
+                    touching[i, solid.obstacle],
+                    gap,
+                    point,
+                    norm(velocity),
+                    time_s,
+                )
                 touches |= gap < TOUCH_M
     return touches
 
@@ -262,7 +273,9 @@ def watch_cable(nodes, solids, closest, touching, time_s):
 def depth_and_fall(solid, row):
     """Depth below z = 0 of a solid's lowest point, and the speed with which it goes down."""
     up = rotate_back(solid.rotation, (0.0, 0.0, 1.0))  # the vertical in the body's frame
-    a, b, c = solid.size[0], solid.size[1], -math.copysign(solid.size[2], up[2])
+    a = solid.size[0]
+    b = solid.size[1]
+    c = -math.copysign(solid.size[2], up[2])
     if solid.kind == CYLINDER:
         share = -a / max(math.hypot(up[0], up[1]), 1e-12)
         lowest = (share * up[0], share * up[1], c)
@@ -291,7 +304,8 @@ def find_contacts(solids, first, reach, motion, period_s, speed_m_s):
     The solids of body i are within reach[i] of its centre of mass.
     `speed_m_s`: of each pair (n, n), and on the diagonal with the ground; `LEFT_OUT` stays.
     """
-    n, any_touch = len(reach), False
+    n = len(reach)
+    any_touch = False
     for i in range(n):
         for j in range(i, n):
             if speed_m_s[i, j] == LEFT_OUT:
@@ -353,7 +367,9 @@ def cut(disc, nodes):
 
 def own_solids(system: RigSystem) -> tuple[Records, NDArray[np.int64]]:
     """Solids of load and drones, records of `OWN`, and where those of each begin, (n + 1,)."""
-    load, level, first = system.load, np.eye(3), [0]
+    load = system.load
+    level = np.eye(3)
+    first = [0]
     rows: list[tuple[Any, ...]] = []
     if load is not None:
         point = BOX, (0.0, 0.0, 0.0), np.zeros(3), level, np.zeros(3)

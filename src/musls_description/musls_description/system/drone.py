@@ -191,8 +191,13 @@ MAX_ROTORS = 12
 
 
 BOX_FACES = (
-    (0, 2, 6, 4), (1, 5, 7, 3), (0, 4, 5, 1), (2, 3, 7, 6), (0, 1, 3, 2), (4, 6, 7, 5),
-)  # fmt: skip
+    (0, 2, 6, 4),
+    (1, 5, 7, 3),
+    (0, 4, 5, 1),
+    (2, 3, 7, 6),
+    (0, 1, 3, 2),
+    (4, 6, 7, 5),
+)
 """Corners of the faces -z, +z, -y, +y, -x, +x of a box, anti-clockwise seen from outside; corners
 count x, y, z as bits 4, 2, 1."""
 

@@ -33,7 +33,9 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][\w-]*$", max_length=50)]
 TAKEN = ("load", "ground", "drone_", "cable_", "anchor_", "world")
 """Names, or their beginnings, that other bodies have."""
 
-BOX, CYLINDER, PLANE = 0, 2, 3
+BOX = 0
+CYLINDER = 2
+PLANE = 3
 """Kinds of solids; `collisions` has discs besides."""
 
 SOLID = np.dtype(
@@ -154,9 +156,13 @@ class GateObstacle:
     def solids(self) -> Records:
         """Records of `SOLID`: posts at -y and +y, beams below and above, (4,)."""
         turn = matrix(np.array(self.orientation_wxyz))
-        f, w, h = self.frame_m, self.width_m, self.height_m
-        post, beam = (0.5 * f, 0.5 * f, 0.5 * h + f), (0.5 * f, 0.5 * w, 0.5 * f)
-        aside, above = 0.5 * (w + f), 0.5 * (h + f)
+        f = self.frame_m
+        w = self.width_m
+        h = self.height_m
+        post = (0.5 * f, 0.5 * f, 0.5 * h + f)
+        beam = (0.5 * f, 0.5 * w, 0.5 * f)
+        aside = 0.5 * (w + f)
+        above = 0.5 * (h + f)
         return np.concatenate(
             [
                 solid(BOX, self.position_enu_m + turn @ place, turn, size)
@@ -200,8 +206,10 @@ class WorldSpec:
 def solid(kind: int, position: Sequence[float] | Array, rotation: Array, size: object) -> Records:
     """One record of `SOLID`, (1,)."""
     record = np.zeros(1, SOLID)
-    record["kind"], record["position"] = kind, position
-    record["rotation"], record["size"] = rotation, size
+    record["kind"] = kind
+    record["position"] = position
+    record["rotation"] = rotation
+    record["size"] = size
     return record
 
 
@@ -225,11 +233,14 @@ _HORIZON_M = 1e4
 
 def faces_enu_m(solid: np.void) -> list[Array]:
     """Polygons of a solid's surface, (points, 3) each, anti-clockwise seen from outside."""
-    turn, centre, size = solid["rotation"], solid["position"], solid["size"]
+    turn = solid["rotation"]
+    centre = solid["position"]
+    size = solid["size"]
     if solid["kind"] == CYLINDER:
         angle = np.linspace(0.0, 2.0 * np.pi, _SIDES, endpoint=False)
         rim = np.stack([np.cos(angle), np.sin(angle), np.ones(_SIDES)], axis=1) * size
-        top, foot = centre + rim @ turn.T, centre + (rim * [1.0, 1.0, -1.0]) @ turn.T
+        top = centre + rim @ turn.T
+        foot = centre + (rim * [1.0, 1.0, -1.0]) @ turn.T
         around = [np.stack([foot[k - 1], foot[k], top[k], top[k - 1]]) for k in range(_SIDES)]
         return [*around, top, foot[::-1]]
     if solid["kind"] == PLANE:
@@ -285,7 +296,8 @@ SHOWN_BEYOND_M = 1.0
 def widened(obstacles: Iterable[AnyObstacle], low_m: Array, high_m: Array) -> tuple[Array, Array]:
     """The box around a flight, corners (3,), made larger to show obstacles that are near."""
     low, high = low_m.copy(), high_m.copy()
-    nearby_low, nearby_high = low_m - SHOWN_BEYOND_M, high_m + SHOWN_BEYOND_M
+    nearby_low = low_m - SHOWN_BEYOND_M
+    nearby_high = high_m + SHOWN_BEYOND_M
     for record in solids_of(obstacles):
         if record["kind"] != PLANE:
             points = np.concatenate(faces_enu_m(record))
@@ -303,7 +315,9 @@ def widened(obstacles: Iterable[AnyObstacle], low_m: Array, high_m: Array) -> tu
 def nearest_point(solid, point):
     """Return the point of a solid that is nearest to a point, in the world."""
     x, y, z = rotate_back(solid.rotation, sub(point, solid.position))
-    a, b, c = solid.size[0], solid.size[1], solid.size[2]
+    a = solid.size[0]
+    b = solid.size[1]
+    c = solid.size[2]
     if solid.kind == PLANE:
         z = min(z, 0.0)
     else:
@@ -325,22 +339,31 @@ def depth_and_normal(solid, point):
     x, y, z = rotate_back(solid.rotation, sub(point, solid.position))
     if solid.kind == PLANE:
         return -z, column(solid.rotation, 2)
-    a, b, c = solid.size[0], solid.size[1], solid.size[2]
+    a = solid.size[0]
+    b = solid.size[1]
+    c = solid.size[2]
     towards = math.copysign(1.0, x), math.copysign(1.0, y), math.copysign(1.0, z)
     out = (abs(x) - a, abs(y) - b, abs(z) - c)
     if solid.kind == CYLINDER:
         r = max(math.sqrt(x * x + y * y), 1e-12)
-        towards, out = (x / r, y / r, towards[2]), (r - a, -math.inf, out[2])
+        towards = (x / r, y / r, towards[2])
+        out = (r - a, -math.inf, out[2])
     deepest = max(out[0], out[1], out[2])
     if deepest > 0.0:
         beyond = max(out[0], 0.0), max(out[1], 0.0), max(out[2], 0.0)
         (u, v, w), deepest = unit(beyond)
     elif out[0] == deepest:
-        u, v, w = 1.0, 0.0, 0.0
+        u = 1.0
+        v = 0.0
+        w = 0.0
     elif out[1] == deepest:
-        u, v, w = 0.0, 1.0, 0.0
+        u = 0.0
+        v = 1.0
+        w = 0.0
     else:
-        u, v, w = 0.0, 0.0, 1.0
+        u = 0.0
+        v = 0.0
+        w = 1.0
     if solid.kind == CYLINDER:
         v = u
     return -deepest, rotate(solid.rotation, elementwise((u, v, w), towards))

@@ -191,7 +191,8 @@ class Motor:
 
     def top_speed_rad_s(self, moment_n_m_s2: float, voltage_v: float) -> float:
         """Speed of the propeller at a voltage: V = K_t w / n + R (n k_m w^2 / K_t + I_0)."""
-        k_t, n = self.torque_constant_n_m_a, self.gear_ratio
+        k_t = self.torque_constant_n_m_a
+        n = self.gear_ratio
         a = self.resistance_ohm * n * moment_n_m_s2 / k_t
         b = k_t / n
         over = max(voltage_v - self.resistance_ohm * self.idle_current_a, 0.0)
@@ -252,7 +253,8 @@ class Battery:
 
     def current_a(self, charge: float, power_w: float) -> float:
         """Current that gives a power; the largest possible power's if that is less."""
-        rest_v, r = self.rest_v(charge), self.resistance_ohm
+        rest_v = self.rest_v(charge)
+        r = self.resistance_ohm
         root = math.sqrt(max(rest_v * rest_v - 4.0 * r * power_w, 0.0))
         return 2.0 * min(power_w, rest_v**2 / (4.0 * r) if r else power_w) / (rest_v + root)
 

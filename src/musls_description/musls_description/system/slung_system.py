@@ -124,7 +124,8 @@ class CableEnd:
 
 # Air: a cylinder across the flow at the Reynolds numbers of a swinging rope, 1e2 to 1e4.
 
-WAVE_DAMPING, WAVE_LINKS = 1.64e-3, 15
+WAVE_DAMPING = 1.64e-3
+WAVE_LINKS = 15
 """Damping ratio of the longest wave of the seed paper's cable: T = 5.64 N, 8.26 g/m, 2.42 m, joints
 of 2e-3 N m s/rad (its section IV-A) every 0.161 m. And the number of its links."""
 
@@ -575,13 +576,16 @@ class Cable:
         if self.material is None and "mass_kg" not in given:
             raise ValueError(f"mass_kg is missing: give it, or the material ({_MATERIALS})")
         if self.diameter_m is not None:
-            source, diameter_m = "diameter_m", self.diameter_m
+            source = "diameter_m"
+            diameter_m = self.diameter_m
         elif "radius_m" in given:
-            source, diameter_m = "radius_m", 2.0 * self.radius_m
+            source = "radius_m"
+            diameter_m = 2.0 * self.radius_m
         elif self.material is None:
             raise ValueError(f"radius_m is missing: give it, diameter_m or material ({_MATERIALS})")
         elif "mass_kg" in given:
-            source, diameter_m = "mass_kg", self.rope.diameter_m(self.mass_kg / self.length_m)
+            source = "mass_kg"
+            diameter_m = self.rope.diameter_m(self.mass_kg / self.length_m)
         else:
             raise ValueError(f"material: {self.material} needs diameter_m, radius_m or mass_kg")
         follows = {"radius_m": diameter_m / 2.0}
@@ -627,7 +631,9 @@ class Cable:
     @property
     def link_inertia_kg_m2(self) -> Vector3:
         """Principal moments of one link, a solid cylinder along x, about its centre [kg m2]."""
-        m, r, h = self.link_mass_kg, self.radius_m, self.link_length_m
+        m = self.link_mass_kg
+        r = self.radius_m
+        h = self.link_length_m
         across = m * (3.0 * r**2 + h**2) / 12.0
         return (m * r**2 / 2.0, across, across)
 
@@ -733,7 +739,8 @@ class Cable:
         """Damping of the axis about which a cable with free twist turns [N m s/rad]."""
         if self.twist_damping_n_m_s_rad is not None:
             return self.twist_damping_n_m_s_rad
-        bends, joint = self.joint_damping_n_m_s_rad, self.joint
+        bends = self.joint_damping_n_m_s_rad
+        joint = self.joint
         own = joint.damping_n_m_s_rad is None and joint.bending_damping_n_m2_s is None
         return bends / self.links if own else bends
 

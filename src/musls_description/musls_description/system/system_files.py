@@ -116,7 +116,8 @@ def _with_base(item: Any) -> Any:
         made.pop("mass_kg", None)
         made.pop("radius_m", None)
     made.take(item)
-    made.place, made.is_file = item.place, False
+    made.place = item.place
+    made.is_file = False
     del made["from"]
     return made
 

@@ -143,11 +143,13 @@ def _links(system: SlungLoadSystem, spawn: Configuration) -> list[Link]:
     SDF has joints about one axis and about two. A joint about three gets a pivot, a body that turns
     about the first of them.
     """
-    tree, coordinates = build_tree(system), spawn.coordinates
+    tree = build_tree(system)
+    coordinates = spawn.coordinates
     links: list[Link] = []
     places = {-1: -1}  # of the bodies among the links
     for k, (body, first) in enumerate(zip(tree.bodies, tree.first_coordinate, strict=True)):
-        turns, stopped = coordinates[first : first + body.freedom], body.axes[1:2]
+        turns = coordinates[first : first + body.freedom]
+        stopped = body.axes[1:2]
         body = dataclasses.replace(body, parent=places[body.parent])
         if len(body.axes) == 3:
             pivot = _pivot(body)
@@ -270,9 +272,13 @@ def world_sdf(
     if not 0.0 <= pace < float("inf"):
         raise ConfigError(f"pace of the world = {pace:g}: must be 0 (as fast as possible) or more")
     parts = _ModelWriter(
-        system, spawn, drones, lean=lean, imu_rate_hz=imu_rate_hz or PX4_IMU_RATE_HZ,
+        system,
+        spawn,
+        drones,
+        lean=lean,
+        imu_rate_hz=imu_rate_hz or PX4_IMU_RATE_HZ,
         obstacles=obstacles,
-    )  # fmt: skip
+    )
     systems, pace = ("physics", 0.0) if physics_only else ("all", pace)
     world = parts.world(name, step_s, gravity_m_s2, parts.models(), systems, pace)
     return _document(world, WORLD_VERSION, _title(system))
@@ -313,7 +319,8 @@ def include_files(
     `world_sdf` has them, so that PX4 finds its topics; a plain `<include>` nests them. Gives the
     text of `NAME/model.sdf`, `NAME/model.config` and `NAME/recipe.sdf`, a world to begin with.
     """
-    name, parts = system.name, _ModelWriter(system, spawn, drones)
+    name = system.name
+    parts = _ModelWriter(system, spawn, drones)
     include = f'<include merge="true"><uri>model://{name}</uri><pose>0 0 0 0 0 0</pose></include>'
     recipe = parts.world("my_world", step_s, gravity_m_s2, include)
     return {
@@ -384,13 +391,24 @@ class _ModelWriter:
         self.chains: dict[str, list[Link]] = {}
         for link in links:
             self.chains.setdefault(link.model, []).append(link)
-        self.macros: Any = template("system.sdf.j2").make_module({
-            "system": system, "links": links, "chains": self.chains, "drones": drones,
-            "lean": lean, "lean_poses_hz": LEAN_POSES_HZ, "imu_rate_hz": imu_rate_hz,
-            "base_link": lambda index: _base_link(system, index, drones),
-            "rotor_body": _rotor_body, "arm_m": _arm_m, "obstacles": _solids_by_model(obstacles),
-            "n": numbers, "stop_rad": STOP_RAD, "right_angle": math.pi / 2.0,
-        })  # fmt: skip
+        self.macros: Any = template("system.sdf.j2").make_module(
+            {
+                "system": system,
+                "links": links,
+                "chains": self.chains,
+                "drones": drones,
+                "lean": lean,
+                "lean_poses_hz": LEAN_POSES_HZ,
+                "imu_rate_hz": imu_rate_hz,
+                "base_link": lambda index: _base_link(system, index, drones),
+                "rotor_body": _rotor_body,
+                "arm_m": _arm_m,
+                "obstacles": _solids_by_model(obstacles),
+                "n": numbers,
+                "stop_rad": STOP_RAD,
+                "right_angle": math.pi / 2.0,
+            }
+        )
 
     def models(self) -> str:
         """Every model at its place, relative to the link that holds it, then their joints."""

@@ -124,9 +124,15 @@ class Batch(TiedToMemory):
         parts: Arrays by name, these and others: `batteries` are records, see `power.BATTERY`.
     """
 
-    motion, estimate, setpoint = _Part(), _Part(), _Part()
-    tension_n, largest_tension_n, rotor_speed_rad_s = _Part(), _Part(), _Part()
-    command, motors, wrench_enu = _Part(writable=True), _Part(writable=True), _Part(writable=True)
+    motion = _Part()
+    estimate = _Part()
+    setpoint = _Part()
+    tension_n = _Part()
+    largest_tension_n = _Part()
+    rotor_speed_rad_s = _Part()
+    command = _Part(writable=True)
+    motors = _Part(writable=True)
+    wrench_enu = _Part(writable=True)
 
     def __init__(
         self,
@@ -165,7 +171,8 @@ class Batch(TiedToMemory):
         if threads is not None and threads < 1:
             raise ConfigError(f"threads = {threads}: must be at least 1")
         if seeds is None:
-            first, several = scenarios[0].seed, not isinstance(scenario, Scenario)
+            first = scenarios[0].seed
+            several = not isinstance(scenario, Scenario)
             each = several and self.worlds == len(scenarios)
             seeds = [s.seed for s in scenarios] if each else range(first, first + self.worlds)
         else:
@@ -195,9 +202,11 @@ class Batch(TiedToMemory):
         self.reset(seeds=seeds)
 
     def _view(self) -> None:
-        start, system = self._starts[0], self._starts[0].scenario.system
+        start = self._starts[0]
+        system = self._starts[0].scenario.system
         parts = start.parts
-        self.n_drones, self.period_s = system.n_drones, start.plant.period_s
+        self.n_drones = system.n_drones
+        self.period_s = start.plant.period_s
         self.records: NDArray[np.void] = self._of(start.record)[:, 0]
         incremental = start.scenario.autopilot.tracker is Tracker.INDI
         forces = COMMAND_COLUMNS if incremental else 7
@@ -209,7 +218,8 @@ class Batch(TiedToMemory):
             "largest_tension_n": self._of(parts["largest"]),
             "command": self._of(parts["asked"])[..., :columns],
         }
-        self._streams, self._ending = self.parts["streams"], self.parts["ending"][:, 0]
+        self._streams = self.parts["streams"]
+        self._ending = self.parts["ending"][:, 0]
 
     def _of(self, part: NDArray[Any]) -> NDArray[Any]:
         """Array of a name in the start's memory, in all worlds, (worlds, ...)."""
@@ -297,7 +307,8 @@ class Batch(TiedToMemory):
             self._run_part(0, self.worlds, periods)
             return
         if self._pool is None or self._pool_of != os.getpid():  # a fork takes no threads along
-            self._pool, self._pool_of = ThreadPoolExecutor(self._threads), os.getpid()
+            self._pool = ThreadPoolExecutor(self._threads)
+            self._pool_of = os.getpid()
         borders = np.linspace(0, self.worlds, CHUNKS * self._threads + 1).astype(int).tolist()
         parts = iter([(low, high) for low, high in pairwise(borders) if high > low])
 
@@ -314,7 +325,8 @@ class Batch(TiedToMemory):
 
     def _run_part(self, low: int, high: int, periods: int) -> None:
         """Advance some of the worlds."""
-        first, apart = int(self._first[low]), self._memory.strides[0]
+        first = int(self._first[low])
+        apart = self._memory.strides[0]
         ends = self.records["tick"][low:high] + periods
         advance_worlds(self._stages, first, apart, high - low, periods)
         if not self._decides:
@@ -357,7 +369,8 @@ class Batch(TiedToMemory):
         if seeds is not None:
             streams[...] = [streams_of(seed) for seed in seeds]
         for k in set(self._start_of[chosen].tolist()):
-            start, its = self._starts[k], self._start_of[chosen] == k
+            start = self._starts[k]
+            its = self._start_of[chosen] == k
             begins = chosen[its]
             self._memory[begins] = start.memory
             self._decided[begins] = start.host.first
@@ -383,7 +396,8 @@ class Batch(TiedToMemory):
         """
         if snapshot.batch is not self:
             raise ConfigError("the snapshot is of another batch")
-        chosen, count = self._chosen(worlds), len(snapshot.memory)
+        chosen = self._chosen(worlds)
+        count = len(snapshot.memory)
         if count not in (1, len(chosen)):
             raise ConfigError(f"snapshot: of {count} worlds, must be of one or {len(chosen)}")
         self._memory[chosen] = snapshot.memory
@@ -454,7 +468,8 @@ class _Start:
         _check(scenario, level, mission)
         by_mission = level is ControlLevel.DRONE_SETPOINTS and mission
         with Session(scenario, controller=None if by_mission else _Commanded(level)) as session:
-            self.scenario, self.plant = scenario, session.components.plant
+            self.scenario = scenario
+            self.plant = session.components.plant
             control = session.control
             if session.flying is not None:
                 control.take_over(0.0)
@@ -462,7 +477,8 @@ class _Start:
             arrays, numbers = parts_of(session, alone=False)
             self.shared = {name: arrays.pop(name) for name in SHARED if name in arrays}
             gathered = Gathered({"record": np.zeros(1, WORLD)} | arrays)
-            self.memory, self.parts = gathered.memory, gathered.views
+            self.memory = gathered.memory
+            self.parts = gathered.views
             self.record = self.parts.pop("record")
             self.host = Host(session, gathered, flies=mission)
             self._share(like)
@@ -552,7 +568,8 @@ def _check(scenario: Scenario, level: ControlLevel, mission: bool) -> None:
     """Refuse scenarios that a batch cannot fly, before anything is built."""
     if asked := asks_for_python(scenario):
         _refuse(scenario, f"{asked}, which a batch has not")
-    kind, by_mission = scenario.controller.kind, level is ControlLevel.DRONE_SETPOINTS and mission
+    kind = scenario.controller.kind
+    by_mission = level is ControlLevel.DRONE_SETPOINTS and mission
     if kind != "formation" and not by_mission:
         what = "must be formation where commands come from outside"
         _refuse(scenario, f"controller.kind = {kind}: {what}")

@@ -54,7 +54,8 @@ class Decided:
 
 def flown(plan: FlightPlan, events: EventQueue, gone: NDArray[np.bool_]) -> dict[str, Any]:
     """See `rows_of`: worlds ask when stages begin or end that events wait for."""
-    named, begins = np.isin(plan.stage_names, events.stages)[plan.stage], plan.begins
+    named = np.isin(plan.stage_names, events.stages)[plan.stage]
+    begins = plan.begins
     made = rows_of(plan, gone, begins & (named | np.roll(named, 1)))
     if gone.any():  # what lies on the ground is Python's
         rows = made["plan_rows"]
@@ -74,10 +75,15 @@ class Host:
         """`arrays`: its own, as a world has them in one piece; `flies`: the mission's plan."""
         guidance = session.guidance
         assert isinstance(guidance, MissionGuidance)
-        self._guidance, self._plant = guidance, session.plant
+        self._guidance = guidance
+        self._plant = session.plant
         self._period_s = session.plant.period_s
-        self._record, self._flies, self._lock = session.plant.record, flies, threading.Lock()
-        self._arrays, self._flight, self._events = arrays, guidance.flight, session.events
+        self._record = session.plant.record
+        self._flies = flies
+        self._lock = threading.Lock()
+        self._arrays = arrays
+        self._flight = guidance.flight
+        self._events = session.events
         objects = {"flight": self._flight, "events": self._events}
         alike = {"scenario": session.scenario, "plan": guidance.plan}
         others = session, guidance, self._events.context, self._flight.known, session.observers
@@ -113,8 +119,11 @@ class Host:
         self, now: dict[str, Any], memory: Array, record: NDArray[np.void]
     ) -> dict[str, Any]:
         """Decide what is due; returns the plan that is flown then."""
-        flight, tick = self._flight, int(record["tick"][0])
-        time_s, way, record["due"] = tick * self._period_s, flight.contingency, NEVER
+        flight = self._flight
+        tick = int(record["tick"][0])
+        time_s = tick * self._period_s
+        way = flight.contingency
+        record["due"] = NEVER
         before = flight.player.plan
         self._arrays.write(memory)
         if way is not None and (way.has_news or flight.next_reaction_s - ROUNDING_S <= time_s):
@@ -146,7 +155,8 @@ class Host:
         self, now: dict[str, Any], before: FlightPlan, memory: Array, record: NDArray[np.void]
     ) -> tuple[dict[str, Any], FlightPlan]:
         """Give the world another plan, if there is one; returns what it flies."""
-        plan, way = self._flight.player.plan, self._flight.contingency
+        plan = self._flight.player.plan
+        way = self._flight.contingency
         assert way is not None
         if plan is not before:
             now = flown(plan, self._events, way.gone)

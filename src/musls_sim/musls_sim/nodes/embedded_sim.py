@@ -92,7 +92,8 @@ class JointStates:
             return
         tree = self._plant.tree
         if tree is not None and tree is not self._tree:
-            self._tree, self._coordinates = tree, joint_coordinates(tree)
+            self._tree = tree
+            self._coordinates = joint_coordinates(tree)
         message = JointState(name=list(self._coordinates))
         message.header.stamp = stamp(time_s)
         message.position = self._plant.positions[list(self._coordinates.values())].tolist()
@@ -110,11 +111,15 @@ PX4_WRITER = QoSProfile(
 """Quality of service with which PX4's DDS client offers its topics."""
 
 STATUS_PERIOD_US = 200_000
-ARMED, DISARMED = 2, 1
+ARMED = 2
+DISARMED = 1
 ANY_SYSTEM = 0
 _MOTION_TOPICS = (
-    px4.VehicleLocalPosition, px4.VehicleAttitude, px4.VehicleOdometry, px4.ActuatorMotors
-)  # fmt: skip
+    px4.VehicleLocalPosition,
+    px4.VehicleAttitude,
+    px4.VehicleOdometry,
+    px4.ActuatorMotors,
+)
 _MOTION = ("x", "y", "z", "vx", "vy", "vz", "ax", "ay", "az")
 
 
@@ -126,8 +131,11 @@ class StandInDrone:
     """
 
     def __init__(self, node: EmbeddedSim, index: int, commander: Commander, poller: Poller) -> None:
-        self._node, self._index, self._commander = node, index, commander
-        self._name, instance = f"drone_{index + 1}", index + 1
+        self._node = node
+        self._index = index
+        self._commander = commander
+        self._name = f"drone_{index + 1}"
+        instance = index + 1
         self._system = target_system(instance)
         self.inputs = {}
         for kind, take in (
@@ -141,19 +149,31 @@ class StandInDrone:
         self._pub = {
             kind: node.create_publisher(kind, px4_topic(instance, "out", kind), PX4_WRITER)
             for kind in (
-                *_MOTION_TOPICS, px4.VehicleStatus, px4.VehicleControlMode, px4.VehicleCommandAck
+                *_MOTION_TOPICS,
+                px4.VehicleStatus,
+                px4.VehicleControlMode,
+                px4.VehicleCommandAck,
             )
-        }  # fmt: skip
+        }
         self._status_us = -STATUS_PERIOD_US
         self._status_of: tuple[bool, NavState, bool] | None = None
         self._motors = np.full(12, np.nan, np.float32)
         self._fixed_local = {
-            "xy_valid": True, "z_valid": True, "v_xy_valid": True, "v_z_valid": True,
-            "heading_good_for_control": True, "dist_bottom": float("nan"),
-            "ref_lat": float("nan"), "ref_lon": float("nan"), "ref_alt": float("nan"),
-            "vxy_max": float("inf"), "vz_max": float("inf"),
-            "hagl_min": float("inf"), "hagl_max_z": float("inf"), "hagl_max_xy": float("inf"),
-        }  # fmt: skip
+            "xy_valid": True,
+            "z_valid": True,
+            "v_xy_valid": True,
+            "v_z_valid": True,
+            "heading_good_for_control": True,
+            "dist_bottom": float("nan"),
+            "ref_lat": float("nan"),
+            "ref_lon": float("nan"),
+            "ref_alt": float("nan"),
+            "vxy_max": float("inf"),
+            "vz_max": float("inf"),
+            "hagl_min": float("inf"),
+            "hagl_max_z": float("inf"),
+            "hagl_max_xy": float("inf"),
+        }
 
     @property
     def armed(self) -> bool:
@@ -216,7 +236,8 @@ class StandInDrone:
         state = (commander.armed, commander.nav_state, commander.failsafe)
         if state == self._status_of and time_us - self._status_us < STATUS_PERIOD_US:
             return
-        self._status_of, self._status_us = state, time_us
+        self._status_of = state
+        self._status_us = time_us
         offboard = commander.nav_state is NavState.OFFBOARD
         self._publish(
             _message(
@@ -282,7 +303,8 @@ class StandInDrone:
                 f"{message.target_system}, this is {self._system}: ignored"
             )
             return
-        time_s, command = self._node.time_s, message.command
+        time_s = self._node.time_s
+        command = message.command
         result = self._commander.command(
             time_s, command, message.param1, message.param2, message.param3
         )
@@ -321,7 +343,9 @@ class RealDrone:
     def __init__(
         self, node: EmbeddedSim, index: int, session: GraphSession, poller: Poller
     ) -> None:
-        self._node, self._index, self._session = node, index, session
+        self._node = node
+        self._index = index
+        self._session = session
         # Of PX4's own client, whose namespace begins at the root.
         self._status_topic = f"/{px4_topic(index + 1, 'out', px4.VehicleStatus)}"
         self._heard = False
@@ -356,7 +380,8 @@ class RealDrone:
 
 # ---------- The node
 
-TRIGGER, APPLY = "musls/trigger_event", "musls/apply_event"
+TRIGGER = "musls/trigger_event"
+APPLY = "musls/apply_event"
 WINDOWS_PER_SHAPE = 5
 WRITER_QUEUE = 500
 LATE_REPORT_S = 10.0
@@ -390,7 +415,8 @@ class EmbeddedSim(DescribedNode):
         system = scenario.system
         self.lockstep = Lockstep(system.n_drones)
         self._lost = [0] * system.n_drones
-        self._said_late, self._next_late_s = list(self._lost), 0.0
+        self._said_late = list(self._lost)
+        self._next_late_s = 0.0
         self._state = StateMessages(system, Rate.STATE)
         self._shapes = StateMessages(system, Rate.SHAPE)
         self._pub = {
@@ -419,7 +445,8 @@ class EmbeddedSim(DescribedNode):
         self._poller.subscribe(String, relative(STAGE), self._on_stage, profile_of(STAGE))
         self._window = 0
         self._warned: set[str] = set()
-        self._next_graph_check_s, self._checks = 0.0, 0
+        self._next_graph_check_s = 0.0
+        self._checks = 0
         self._begin_time_s = self.time_s
         self._behind_s = self._begin_s = time.perf_counter()
 
@@ -459,9 +486,11 @@ class EmbeddedSim(DescribedNode):
     def _trigger(self, name: str, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         try:
             self.session.trigger(name)
-            answer.success, answer.message = True, f"{name}: now"
+            answer.success = True
+            answer.message = f"{name}: now"
         except ConfigError as error:
-            answer.success, answer.message = False, str(error)
+            answer.success = False
+            answer.message = str(error)
         return answer
 
     def _apply_event(self, message: String) -> None:
@@ -529,7 +558,8 @@ class EmbeddedSim(DescribedNode):
         late = [n - said for n, said in zip(self._lost, self._said_late, strict=True)]
         now = time.perf_counter()
         if self._realtime and any(late) and now >= self._next_late_s:
-            self._next_late_s, self._said_late = now + LATE_REPORT_S, list(self._lost)
+            self._next_late_s = now + LATE_REPORT_S
+            self._said_late = list(self._lost)
             text = ", ".join(f"{count} of drone_{k + 1}" for k, count in enumerate(late) if count)
             self.get_logger().warning(f"set-points came later than 20 ms: {text}")
 
@@ -624,7 +654,8 @@ class EventPublisher(Observer):
     def __init__(self, node: EmbeddedSim) -> None:
         """Offer the topic: late subscribers get what happened before."""
         self._out = node.create_publisher(String, relative(EVENTS), profile_of(EVENTS))
-        self._node, self._doubts = node, dict[str, Any]()
+        self._node = node
+        self._doubts = dict[str, Any]()
 
     def on_event(self, time_s: float, kind: str, what: str) -> None:
         """Publish one."""

@@ -62,8 +62,11 @@ class GazeboState(SurvivingNode):
     def _take(self, body: str, message: Odometry) -> None:
         if not self._checks:  # another one may publish already
             return
-        pose, twist, stamp = message.pose.pose, message.twist.twist, message.header.stamp
-        turn, moves = quaternion_of(pose.orientation), (twist.linear, twist.angular)
+        pose = message.pose.pose
+        twist = message.twist.twist
+        stamp = message.header.stamp
+        turn = quaternion_of(pose.orientation)
+        moves = (twist.linear, twist.angular)
         odometry = np.concatenate([vector_of(pose.position), turn, *map(vector_of, moves)])
         time_ns = stamp.sec * 1_000_000_000 + stamp.nanosec
         rows = self._rows.take(body, time_ns, odometry)

@@ -66,7 +66,8 @@ class Hall:
         """`cut`: drone (from 1) whose link to the nodes can be cut, see `renamed`."""
         self.bodies = ["load", *(f"drone_{i}" for i in range(1, n_drones + 1))]
         self.fault: Fault | None = None
-        self.late_s, self.time_s = 0.0, 0.0
+        self.late_s = 0.0
+        self.time_s = 0.0
         self.truth: dict[str, Pose] = {}
         self.events: list[tuple[float, str]] = []
         self.armed: dict[str, bool] = {}
@@ -175,7 +176,8 @@ class Hall:
         self._node.create_subscription(String, topic, keep, profile)
 
     def _bridge(self, kind: type, topic: str, *, inwards: bool) -> None:
-        near, far = f"/{topic}", f"/far/{topic}"
+        near = f"/{topic}"
+        far = f"/far/{topic}"
         origin, target = (near, far) if inwards else (far, near)
         out = self._node.create_publisher(kind, target, FROM_PX4)
         passed = self._node.create_subscription(kind, origin, out.publish, FROM_PX4)
@@ -205,5 +207,6 @@ class Hall:
         out = PoseStamped()
         stamp_ns = self._node.get_clock().now().nanoseconds - round(self.late_s * 1e9)
         out.header.stamp.sec, out.header.stamp.nanosec = divmod(stamp_ns, 1_000_000_000)
-        out.pose.position, out.pose.orientation = point(pose[0]), quaternion(pose[1])
+        out.pose.position = point(pose[0])
+        out.pose.orientation = quaternion(pose[1])
         self._out[body].publish(out)

@@ -79,13 +79,15 @@ class Player(DescribedNode):
         while not interrupt.came and time.perf_counter() - since < STEADY_S:
             counts = [publisher.get_subscription_count() for publisher in self._pub.values()]
             if counts != before or min(counts, default=0) < self._listeners:
-                before, since = counts, time.perf_counter()
+                before = counts
+                since = time.perf_counter()
             _sleep(WAKE_S, interrupt)
 
     def run(self, interrupt: Interrupt) -> None:
         """Publish all messages at their times."""
         self._wait_for_listeners(interrupt)
-        begin, first_ns = time.perf_counter(), None
+        begin = time.perf_counter()
+        first_ns = None
         for time_ns, messages in groupby(self._reader.messages(), key=lambda entry: entry[1]):
             first_ns = time_ns if first_ns is None else first_ns
             at_s = begin + (time_ns - first_ns) * 1e-9 / self._rate

@@ -49,7 +49,8 @@ class Recorder(DescribedNode):
             "system_time", False, "Real flight: no /clock, times are those of the computer."
         )
         self._poller = Poller(self)
-        self._stage, self._state = "", ""
+        self._stage = ""
+        self._state = ""
         self._clock = ClockHistory()
         for topic in sorted(self._bag.topics, key=lambda t: (t != CLOCK, t)):
             msgtype = self._bag.topics[topic]
@@ -86,7 +87,8 @@ class Recorder(DescribedNode):
 
     def _record(self, interrupt: Interrupt) -> bool:
         """Take messages; whether the formation has finished."""
-        said, next_s = False, 0.0
+        said = False
+        next_s = 0.0
         while not interrupt.came:
             if not self._poller.poll():
                 if self._stop_when_done and self._is_over:

@@ -72,7 +72,8 @@ class Polynomials:
         """
         around = np.zeros((len(coefficients), len(knots_s) + 1, len(first)))
         around[:, 1:-1] = coefficients
-        around[-1, 0], around[-1, -1] = first, last
+        around[-1, 0] = first
+        around[-1, -1] = last
         self.knots_s = np.concatenate([knots_s[:1] - 1.0, knots_s, knots_s[-1:] + 1.0])
         pieces = scipy.interpolate.PPoly(around, self.knots_s)
         self.area = pieces.antiderivative().c
@@ -136,9 +137,11 @@ def straight(time_s: Sequence[float], values: ArrayLike, *, steps: bool = False)
     slopes = np.diff(value, axis=0)[lasting] / np.diff(time)[lasting, None]
     knots = np.append(time[:-1][lasting], time[-1])
     return Polynomials(
-        knots, np.stack([0.0 * slopes if steps else slopes, value[:-1][lasting]]),
-        value[0], value[-1],
-    )  # fmt: skip
+        knots,
+        np.stack([0.0 * slopes if steps else slopes, value[:-1][lasting]]),
+        value[0],
+        value[-1],
+    )
 
 
 def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -> Polynomials:
@@ -153,7 +156,8 @@ def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -
             raise ConfigError(f"{drive.file}: needs at least 4 rows, has {len(time)}")
         pieces = scipy.interpolate.CubicSpline(time, position)
     else:
-        time, position = np.array(drive.time_s), np.array(drive.position_enu_m)
+        time = np.array(drive.time_s)
+        position = np.array(drive.position_enu_m)
         velocity = np.zeros_like(position)
         if drive.velocity_enu_m_s is not None:
             velocity = np.array(drive.velocity_enu_m_s)
@@ -200,7 +204,9 @@ class RigDriver:
 
     def __init__(self, rig: RigSpec, system: RigSystem, period_s: float) -> None:
         self._period_s = period_s
-        targets, numbers, count = list[tuple[int, ...]](), [np.zeros(0)], 0
+        targets = list[tuple[int, ...]]()
+        numbers = [np.zeros(0)]
+        count = 0
 
         def add(kind: int, index: int, given: Polynomials) -> None:
             nonlocal count
@@ -232,10 +238,18 @@ class RigDriver:
     def start(self, inputs: PlantInputs, state: PlantState) -> None:
         """Write the inputs of the first period."""
         write_inputs(
-            self.targets, self.numbers, 0.0, self._period_s, state.anchor_motion,
-            inputs.anchor_motion, inputs.anchor_wrench_enu, inputs.winch, inputs.winch_brake,
-            inputs.winch_taken, inputs.winch_ramp,
-        )  # fmt: skip
+            self.targets,
+            self.numbers,
+            0.0,
+            self._period_s,
+            state.anchor_motion,
+            inputs.anchor_motion,
+            inputs.anchor_wrench_enu,
+            inputs.winch,
+            inputs.winch_brake,
+            inputs.winch_taken,
+            inputs.winch_ramp,
+        )
 
 
 @compiled(shared=True)
@@ -258,9 +272,11 @@ def write_inputs(
     along the z axis of one. The arrays after it are fields of `PlantInputs`.
     """
     for target in targets:
-        i, columns = target.index, target.columns
+        i = target.index
+        columns = target.columns
         first = target.first + target.pieces + 1
-        knots, count = numbers[target.first : first], target.orders * target.pieces * columns
+        knots = numbers[target.first : first]
+        count = target.orders * target.pieces * columns
         p = numbers[first : first + count].reshape((target.orders, target.pieces, columns))
         if target.kind == MOTION:
             for column in range(columns):
@@ -291,9 +307,12 @@ def write_inputs(
 @compiled()
 def continue_ramp(drive: Array, ramp: Array) -> None:
     """Continue a winch's ramp to the value that an event set."""
-    now, wanted, change = drive[1], ramp[0], ramp[1]
+    now = drive[1]
+    wanted = ramp[0]
+    change = ramp[1]
     then = now + change
     if change == 0.0 or (wanted - then) * change <= 0.0:
         then = wanted if change != 0.0 else now
         ramp[1] = 0.0
-    drive[0], drive[1] = now, then
+    drive[0] = now
+    drive[1] = then

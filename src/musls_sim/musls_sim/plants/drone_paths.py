@@ -50,7 +50,8 @@ class PoseEnds:
         if begin is None or begin_s != self._end_s:
             begin = self._at(begin_s)
         end = self._at(end_s)
-        self._end_s, self._end = end_s, end
+        self._end_s = end_s
+        self._end = end
         return begin, end, _turn(begin.orientation_wxyz, end.orientation_wxyz)
 
     def cubics(self, begin_s: float, end_s: float) -> tuple[Array, Array, Array]:
@@ -63,7 +64,9 @@ class PoseEnds:
         # Rate of the rotation vector at the end: the inverse of omega = r + p x r / 2 + ...
         omega = end.omega_enu_rad_s
         rate = omega - np.cross(turn, omega) / 2.0 + np.cross(turn, np.cross(turn, omega)) / 12.0
-        length_s, (x0, v0), (x1, v1) = end_s - begin_s, begin[:2], end[:2]
+        length_s = end_s - begin_s
+        (x0, v0) = begin[:2]
+        (x1, v1) = end[:2]
         path = _cubic(x0, v0, x1, v1, length_s)
         turning = _cubic(0.0 * turn, begin.omega_enu_rad_s, turn, rate, length_s)
         return path, turning, begin.orientation_wxyz
@@ -74,7 +77,8 @@ class PoseEnds:
         Position, velocity, acceleration; rotation vector and its two rates.
         """
         if begin_s != self._rows_s:
-            self._rows_s, t = begin_s, np.array([[0.0], [end_s - begin_s]])
+            self._rows_s = begin_s
+            t = np.array([[0.0], [end_s - begin_s]])
             values = []
             for cubic in self.cubics(begin_s, end_s)[:2]:
                 x, v, a, b = np.moveaxis(cubic, 1, 0)[:, :, None]
@@ -105,5 +109,6 @@ def _turn(begin_wxyz: Array, end_wxyz: Array) -> Array:
 def _cubic(x0: Array, v0: Array, x1: Array, v1: Array, length_s: float) -> Array:
     """Coefficients of cubics from values and rates at both ends, (n, 4, 3)."""
     mean = (x1 - x0) / length_s
-    second, third = (3.0 * mean - 2.0 * v0 - v1) / length_s, (v0 + v1 - 2.0 * mean) / length_s**2
+    second = (3.0 * mean - 2.0 * v0 - v1) / length_s
+    third = (v0 + v1 - 2.0 * mean) / length_s**2
     return np.stack([x0, v0, second, third], axis=1)

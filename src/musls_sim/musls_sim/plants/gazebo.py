@@ -163,7 +163,8 @@ class GazeboServer:
         self._sim, self._math = bindings()
         self._names = list(links)
         self._links: list[Any] = []
-        self._forces, self._watch = forces, watch
+        self._forces = forces
+        self._watch = watch
         self._held: list[tuple[Any, list[float]]] = []
         self._steps = 0
         self._failure: BaseException | None = None
@@ -193,7 +194,8 @@ class GazeboServer:
     def _raise_failure(self) -> None:
         """An error in a callback must not pass through Gazebo's C++."""
         if self._failure is not None:
-            failure, self._failure = self._failure, None
+            failure = self._failure
+            self._failure = None
             raise failure
 
     def _before(self, info: Any, ecm: Any) -> None:
@@ -237,17 +239,21 @@ class GazeboServer:
         numbers = np.empty((len(self._links), 13))
         for row, link in zip(numbers, self._links, strict=True):
             pose = link.world_pose(ecm)
-            place, turn = pose.pos(), pose.rot()
+            place = pose.pos()
+            turn = pose.rot()
             row[:7] = place.x(), place.y(), place.z(), turn.w(), turn.x(), turn.y(), turn.z()
-            velocity, omega = link.world_linear_velocity(ecm), link.world_angular_velocity(ecm)
+            velocity = link.world_linear_velocity(ecm)
+            omega = link.world_angular_velocity(ecm)
             if velocity is None or omega is None:  # before the first step
                 row[7:] = 0.0
             else:
                 row[7:10] = velocity.x(), velocity.y(), velocity.z()
                 row[10:] = omega.x(), omega.y(), omega.z()
         turns = scipy.spatial.transform.Rotation.from_quat(numbers[:, 3:7], scalar_first=True)
-        self.motion["rotation"], self.motion["position"] = turns.as_matrix(), numbers[:, :3]
-        self.motion["omega"], self.motion["velocity"] = numbers[:, 10:], numbers[:, 7:10]
+        self.motion["rotation"] = turns.as_matrix()
+        self.motion["position"] = numbers[:, :3]
+        self.motion["omega"] = numbers[:, 10:]
+        self.motion["velocity"] = numbers[:, 7:10]
 
 
 def _take_signals_back() -> None:
@@ -313,7 +319,8 @@ class GazeboPlant(Plant):
         self._hold_s = self.physics_step_s  # time for which forces hold
         self._obstacles = obstacles
         tree = build_tree(system)
-        self._first, self._drone = tree.first_link, tree.drone
+        self._first = tree.first_link
+        self._drone = tree.drone
         self._selected = np.array([0, *tree.drone])
         self._links = np.zeros(len(tree.bodies), LINK)
         self._links["mass"] = [body.mass_kg for body in tree.bodies]
@@ -324,9 +331,13 @@ class GazeboPlant(Plant):
         drones = [drone.drag_n_s_m for drone in system.drones]
         self._links["drag"][self._selected] = [system.load.drag_n_s_m, *drones]
         self._reach = np.array(
-            [float(np.linalg.norm(np.abs(d.collision.center_m) + np.array(d.collision.size_m) / 2))
-             for d in system.drones]
-        )  # fmt: skip
+            [
+                float(
+                    np.linalg.norm(np.abs(d.collision.center_m) + np.array(d.collision.size_m) / 2)
+                )
+                for d in system.drones
+            ]
+        )
         text = self._world(start)
         self._server = GazeboServer(text, link_names(system), self._forces, self._after_step)
         self.state = PlantState.zeros(system)
@@ -344,10 +355,14 @@ class GazeboPlant(Plant):
     def _world(self, start: Configuration) -> str:
         """Text of the world: links and joints without motors, sensors and other systems."""
         return world_sdf(
-            self.system, start, drones="rigid", step_s=self.physics_step_s,
-            gravity_m_s2=self.gravity_m_s2, physics_only=True,
+            self.system,
+            start,
+            drones="rigid",
+            step_s=self.physics_step_s,
+            gravity_m_s2=self.gravity_m_s2,
+            physics_only=True,
             obstacles=self._obstacles,
-        )  # fmt: skip
+        )
 
     def step(self, inputs: PlantInputs) -> None:
         """Advance one control period, see `interface.Plant.step`; no prescribed motion."""
@@ -386,13 +401,20 @@ class GazeboPlant(Plant):
         for name, *_ in MOTION:
             self._links[name] = motion[name]
         cable_forces(
-            self._links, self._first, self._drone, self._reach + DRONE_TOUCHES_M, self._hold_s,
-            self.gravity_m_s2, self.state.cable_force_n, self.state.tension_peak_n,
-        )  # fmt: skip
+            self._links,
+            self._first,
+            self._drone,
+            self._reach + DRONE_TOUCHES_M,
+            self._hold_s,
+            self.gravity_m_s2,
+            self.state.cable_force_n,
+            self.state.tension_peak_n,
+        )
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Joints of cable `index` (from 0) from the load to the drone, (links + 1, 3)."""
-        first, drone = self._first[index], self._drone[index]
+        first = self._first[index]
+        drone = self._drone[index]
         top = self._links[drone]
         hook = top["rotation"] @ np.array(self.system.drones[index].cable_attachment_m)
         return np.vstack([self._links["position"][first:drone], top["position"] + hook])
@@ -408,7 +430,10 @@ class GazeboPlant(Plant):
 TOPIC = "/{}/command/motor_speed"
 MESSAGE = "gz.msgs.Actuators"
 
-_VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
+_VARINT = 0
+_DOUBLE = 1
+_BYTES = 2
+_FLOAT = 5
 _VELOCITY = 3
 """Number of the field `velocity` of gz.msgs.Actuators."""
 
@@ -419,7 +444,8 @@ def velocities(message: bytes) -> list[float]:
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
-        number, kind = key >> 3, key & 7
+        number = key >> 3
+        kind = key & 7
         size = {_DOUBLE: 8, _FLOAT: 4}.get(kind, 0)
         if kind == _BYTES:
             size, at = _varint(message, at)
@@ -441,7 +467,8 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
     while at < len(message):
         byte = message[at]
         value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
+        at = at + 1
+        shift = shift + 7
         if byte < 0x80:
             return value, at
     raise ValueError("no protobuf message: it ends within a number")
@@ -547,17 +574,24 @@ class BridgedPlant(GazeboPlant):
         super().__init__(system, start, **options)
         self._links["drag"] = 0.0
         self._idle = self._inputs
-        self._server.every, self._hold_s = self.substeps, self.period_s
+        self._server.every = self.substeps
+        self._hold_s = self.period_s
         models = [drone_name(system, i) for i in range(system.n_drones)]
         self.motors = MotorListener(models, system.n_rotors)
         self.ask: Callable[[list[int], float], None] | None = None
 
     def _world(self, start: Configuration) -> str:
         return world_sdf(
-            self.system, start, name=WORLD, step_s=self.physics_step_s,
-            gravity_m_s2=self.gravity_m_s2, lean=True, pace=0.0,
-            imu_rate_hz=1.0 / self.physics_step_s, obstacles=self._obstacles,
-        )  # fmt: skip
+            self.system,
+            start,
+            name=WORLD,
+            step_s=self.physics_step_s,
+            gravity_m_s2=self.gravity_m_s2,
+            lean=True,
+            pace=0.0,
+            imu_rate_hz=1.0 / self.physics_step_s,
+            obstacles=self._obstacles,
+        )
 
     def stand(self) -> None:
         """Advance a control period before the mission, while the drones stand."""
@@ -589,7 +623,8 @@ class BridgedPlant(GazeboPlant):
         """Soft ground and pushes for the coming period; the rest is noted for the tensions only."""
         rows = super()._forces()
         for i, k in enumerate(self._selected):  # Gazebo's motors move the drones
-            turn, enu = self._links[k]["rotation"], self._inputs.wrench_enu[i]
+            turn = self._links[k]["rotation"]
+            enu = self._inputs.wrench_enu[i]
             body = self._inputs.wrench_body[i]
             rows[k] = np.hstack([turn @ body[3:] + enu[3:], turn @ body[:3] + enu[:3]])
         return rows

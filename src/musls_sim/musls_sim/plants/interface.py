@@ -32,7 +32,8 @@ SPEED_LIMIT_M_S = 100.0
 
 # ---------- The energy balance of a driven system: what holds an integration to account
 
-DOUBTFUL_SHARE, FLOOR_LIFT_M = 0.01, 0.01
+DOUBTFUL_SHARE = 0.01
+FLOOR_LIFT_M = 0.01
 """Energy made from nothing or lost by the integration from which a run is doubtful, for all plants:
 a share of the energy exchanged, beyond what lifts the whole system by this height."""
 
@@ -123,7 +124,8 @@ class PlantState(BodyMotion):
     @classmethod
     def zeros(cls, system: RigSystem) -> PlantState:  # type: ignore[override]
         """State with everything zero and upright."""
-        n, cables = system.n_drones, system.n_cables
+        n = system.n_drones
+        cables = system.n_cables
         anchors = BodyMotion.zeros(len(system.anchors)).data
         return cls(
             BodyMotion.zeros(1 + n).data,
@@ -204,7 +206,9 @@ class PlantInputs(ShownResult):
     @classmethod
     def zeros(cls, system: RigSystem) -> PlantInputs:
         """Inputs with rotors at rest and still air."""
-        n, anchors, winches = system.n_drones, len(system.anchors), len(system.winches)
+        n = system.n_drones
+        anchors = len(system.anchors)
+        winches = len(system.winches)
         motion = np.zeros((anchors, 2, 18))
         for row, anchor in zip(motion, system.anchors, strict=True):
             row[:, :3] = anchor.position_enu_m
@@ -430,7 +434,8 @@ class Plant(TiedToMemory):
 
     def __init__(self, system: RigSystem, longest_step_s: float, gravity_m_s2: float) -> None:
         """Divide the control period into the fewest steps that are not longer."""
-        self.system, self.gravity_m_s2 = system, gravity_m_s2
+        self.system = system
+        self.gravity_m_s2 = gravity_m_s2
         self.period_s = CONTROL_PERIOD_S
         self.substeps = substeps(longest_step_s)
         self.physics_step_s = self.period_s / self.substeps
@@ -464,8 +469,10 @@ class Plant(TiedToMemory):
 
         `others`: fields of the `STEP` that are not the plant's own, and arrays.
         """
-        command, record = np.ascontiguousarray(inputs.rotor_command_rad_s), np.zeros(1, STEP)
-        owner, given = {"plant": self, "inputs": inputs}, {"command": command, **others}
+        command = np.ascontiguousarray(inputs.rotor_command_rad_s)
+        record = np.zeros(1, STEP)
+        owner = {"plant": self, "inputs": inputs}
+        given = {"command": command, **others}
         values = STEP_LAYOUT.numbers_of(owner) | STEP_LAYOUT.arrays_of(owner) | given
         STEP_LAYOUT.fill(record, values | {"refinements": REFINEMENTS})
         move(record.ctypes.data)

@@ -87,10 +87,13 @@ def rotor_records(system: RigSystem) -> Records:
     table = np.zeros((system.n_drones, system.n_rotors), ROTOR)
     for row, drone in zip(table, system.drones, strict=True):
         for c, rotor in zip(row, drone.rotors, strict=True):
-            k, sign = rotor.thrust_coefficient_n_s2, -1.0 if rotor.spin == "ccw" else 1.0
-            c["place"], c["thrust"] = rotor.position_m, k
+            k = rotor.thrust_coefficient_n_s2
+            sign = -1.0 if rotor.spin == "ccw" else 1.0
+            c["place"] = rotor.position_m
+            c["thrust"] = k
             c["torque"] = k * rotor.moment_ratio_m * sign
-            c["up"], c["down"] = rotor.time_constant_up_s, rotor.time_constant_down_s
+            c["up"] = rotor.time_constant_up_s
+            c["down"] = rotor.time_constant_down_s
             c["drag"] = rotor.drag_n_s2_m_rad
     return table
 
@@ -126,14 +129,16 @@ def power_of(body, wrench):
 @compiled()
 def fastest_body(bodies):
     """Index and speed [m/s] of the body that moves fastest; a non-finite one counts as infinite."""
-    worst, speed2 = 0, -1.0
+    worst = 0
+    speed2 = -1.0
     for k in range(bodies.shape[0]):
         body = bodies[k]
         v2 = dot(body.velocity, body.velocity)
         if not math.isfinite(v2 + body.position[0] + body.rotation[0, 0]):
             return k, np.inf
         if v2 > speed2:
-            worst, speed2 = k, v2
+            worst = k
+            speed2 = v2
     return worst, math.sqrt(speed2)
 
 
@@ -150,7 +155,9 @@ def collect_state(body, dt, row):
     for k in range(3):
         v = body.velocity[k]
         row[13 + k] = (v - row[3 + k]) / dt if dt > 0.0 else 0.0
-        row[k], row[3 + k], row[10 + k] = body.position[k], v, omega[k]
+        row[k] = body.position[k]
+        row[3 + k] = v
+        row[10 + k] = omega[k]
 
 
 # ---------- Forces
@@ -184,11 +191,14 @@ def spin_rotors(speed, command, rotors, dt):
     up = down = rise = fall = 0.0
     for i in range(speed.shape[0]):
         for j in range(speed.shape[1]):
-            rotor, gap = rotors[i, j], command[i, j] - speed[i, j]
+            rotor = rotors[i, j]
+            gap = command[i, j] - speed[i, j]
             if rotor.up != up:
-                up, rise = rotor.up, 1.0 - math.exp(-dt / rotor.up)
+                up = rotor.up
+                rise = 1.0 - math.exp(-dt / rotor.up)
             if rotor.down != down:
-                down, fall = rotor.down, 1.0 - math.exp(-dt / rotor.down)
+                down = rotor.down
+                fall = 1.0 - math.exp(-dt / rotor.down)
             speed[i, j] += gap * (rise if gap > 0.0 else fall)
 
 
@@ -198,7 +208,8 @@ def add_rotors(body, rotors, speed, wind, wrench):
     r = body.rotation
     up = (r[0, 2], r[1, 2], r[2, 2])
     for j in range(speed.shape[0]):
-        rotor, omega = rotors[j], speed[j]
+        rotor = rotors[j]
+        omega = speed[j]
         arm = rotate(r, rotor.place)
         force = scale(rotor.thrust * omega * omega, up)
         if rotor.drag > 0.0:
@@ -304,10 +315,12 @@ def contact_step_s(mass_kg: float, inertia: Array, corners: Array) -> float:
         jacobian = np.hstack([np.eye(3), arm])
         effect += jacobian.T @ jacobian
     weight = np.zeros((6, 6))
-    weight[:3, :3], weight[3:, 3:] = mass_kg * np.eye(3), inertia
+    weight[:3, :3] = mass_kg * np.eye(3)
+    weight[3:, 3:] = inertia
     fastest = float(np.abs(np.linalg.eigvals(np.linalg.solve(weight, effect))).max())
     # x'' + c e x' + k e x = 0: the fastest decay of the overdamped, the frequency of the other.
-    c, k = damping * fastest, stiffness * fastest
+    c = damping * fastest
+    k = stiffness * fastest
     rate = max(np.sqrt(k), 0.5 * (c + np.sqrt(max(c * c - 4.0 * k, 0.0))))
     return float(STABLE / rate)
 
@@ -350,7 +363,8 @@ def corner_force(body, corner, place, velocity, depth, normal):
 
     The corner is at a place and velocity in the world, so deep below the surface.
     """
-    k, c = body.stiffness, body.damping
+    k = body.stiffness
+    c = body.damping
     up = k * depth - c * dot(velocity, normal)
     drag = scale(-c, velocity)
     if corner.stuck != 0:

@@ -99,18 +99,24 @@ class RigidRodsPlant(LightLinesPlant):
 
     def _join(self, start: BodyMotion) -> None:
         """Begin the motion of the structure as one body."""
-        t, whole = self.records, self.composite
-        t.bodies["place"], t.bodies["beside"] = whole.place_m, whole.attitude
+        t = self.records
+        whole = self.composite
+        t.bodies["place"] = whole.place_m
+        t.bodies["beside"] = whole.attitude
         self.moving = body = t.whole
-        body["mass"], body["inverse_mass"], body["free"] = whole.mass_kg, 1.0 / whole.mass_kg, 1
+        body["mass"] = whole.mass_kg
+        body["inverse_mass"] = 1.0 / whole.mass_kg
+        body["free"] = 1
         body["inertia"] = whole.inertia_kg_m2
         body["inverse_inertia"] = np.linalg.inv(whole.inertia_kg_m2)
         turn = matrix(start.orientation_wxyz[0])
-        back, omega = -whole.place_m[0], start.omega_body_rad_s[0]
+        back = -whole.place_m[0]
+        omega = start.omega_body_rad_s[0]
         y = body["state"]
         y["position"] = start.position_enu_m[0] + turn @ back
         y["velocity"] = start.velocity_enu_m_s[0] + turn @ np.cross(omega, back)
-        y["attitude"], y["omega"] = start.orientation_wxyz[0], omega
+        y["attitude"] = start.orientation_wxyz[0]
+        y["omega"] = omega
         world = t.system[0]
         world["rigid"] = 1
         lead_to(t.system["moving"], body)
@@ -122,7 +128,9 @@ class RigidRodsPlant(LightLinesPlant):
 
     def _place_rod_ends(self) -> None:
         """Write the ends of the rods on load and drone, from the centre of the whole."""
-        system, place, attitude = self.system, self.composite.place_m, self.composite.attitude
+        system = self.system
+        place = self.composite.place_m
+        attitude = self.composite.attitude
         for i, (rod, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
             anchor = place[0] + np.array(system.load.cable_attachments_m[i])
             hook = place[1 + i] + attitude[1 + i] @ np.array(drone.cable_attachment_m)
@@ -133,7 +141,8 @@ class RigidRodsPlant(LightLinesPlant):
                     f"load and drone_{i + 1} are {length:.6g} m apart"
                 )
             cable = self.records.cables[i]
-            cable["load_point"], cable["drone_point"] = anchor, hook
+            cable["load_point"] = anchor
+            cable["drone_point"] = hook
             cable["load_spin"] = cable["drone_spin"] = 0.0  # nothing turns about its ends
 
     @property
@@ -152,7 +161,8 @@ class RigidRodsPlant(LightLinesPlant):
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Points of rod `index` (from 0) from the load to the drone, (links + 1, 3)."""
-        whole, rod = self.records.whole[..., 0], self.records.cables[index]
+        whole = self.records.whole[..., 0]
+        rod = self.records.cables[index]
         low, high = (
             whole["position"] + whole["rotation"] @ rod[end]
             for end in ("load_point", "drone_point")
@@ -185,7 +195,9 @@ def build(setup: PlantSetup) -> RigidRodsPlant:
     beside a level load. A start by state places the drones anywhere. On the ground the structure
     stands on its load.
     """
-    physics, start, hanging = setup.physics, setup.start, setup.hanging
+    physics = setup.physics
+    start = setup.start
+    hanging = setup.hanging
     system = slung_system(setup.system, "cable_model = rigid_rods")
     step = step_s(system, physics, order=4)
     gravity = physics.gravity_m_s2

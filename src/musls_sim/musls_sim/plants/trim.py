@@ -35,7 +35,8 @@ def speeds_for_rad_s(system: RigSystem, thrust_n: Array, moment_body_n_m: Array)
     """
     speeds = np.empty((system.n_drones, system.n_rotors))
     for i, rotors in enumerate(rotor_records(system)):
-        (x, y, _), thrust = rotors["place"].T, rotors["thrust"]
+        (x, y, _) = rotors["place"].T
+        thrust = rotors["thrust"]
         effect = np.stack([thrust, y * thrust, -x * thrust, rotors["torque"]])
         wanted = [thrust_n[i], *moment_body_n_m[i]]
         squared = np.linalg.lstsq(effect, np.array(wanted), rcond=None)[0]
@@ -78,8 +79,10 @@ def hover_speeds_rad_s(plant: Plant, setup: PlantSetup) -> Array:
     Taut cables pull along the line of their ends with the least forces that hold the load best, and
     as hard as they are stretched; slack ones hang by their weight alone.
     """
-    system, gravity = setup.system, setup.physics.gravity_m_s2
-    places, turns = plant.state.position_enu_m, matrix(plant.state.orientation_wxyz)
+    system = setup.system
+    gravity = setup.physics.gravity_m_s2
+    places = plant.state.position_enu_m
+    turns = matrix(plant.state.orientation_wxyz)
     stands = _stands(plant, setup)
     up = np.array([0.0, 0.0, gravity])
     masses = np.array([drone.mass_kg for drone in system.drones])
@@ -88,10 +91,13 @@ def hover_speeds_rad_s(plant: Plant, setup: PlantSetup) -> Array:
         carried = np.array([system.load.mass_kg, *masses])
         thrust = holding_thrusts_n(places, turns[1:, :, 2], carried * gravity)
         return speeds_for_rad_s(system, thrust * ~stands[0], np.zeros((len(thrust), 3)))
-    force, moment = masses[:, None] * up, np.zeros((system.n_drones, 3))
+    force = masses[:, None] * up
+    moment = np.zeros((system.n_drones, 3))
     weight = 0.0 if system.load is None else system.load.mass_kg
     left = np.concatenate([weight * up, np.zeros(3)])  # that the cables have to do on the load
-    pulls, effects = [], []  # of each taut cable: its ends, and what unit tension does to the load
+    # of each taut cable: its ends, and what unit tension does to the load
+    pulls = []
+    effects = []
     for k, cable in enumerate(system.cables):
         nodes = plant.cable_nodes_enu_m(k)
         ends = [_arm(end.body, end.point_m, turns) for end in system.ends(k)]
@@ -105,7 +111,8 @@ def hover_speeds_rad_s(plant: Plant, setup: PlantSetup) -> Array:
             stretched = plant.cable_model == "elastic"
             tension = np.full(2, plant.state.tension_n[k].mean() if stretched else 0.0)
         else:
-            tension, half = scipy.optimize.nnls(away.T, -2.0 * half)[0], 0.0 * half
+            tension = scipy.optimize.nnls(away.T, -2.0 * half)[0]
+            half = 0.0 * half
         effect = np.zeros(6)
         for (row, arm), along, pull in zip(ends, away, tension, strict=True):
             if row > 0:
@@ -155,19 +162,22 @@ def _hold(force: Array, moment: Array, arm: Array, pull: Array) -> None:
 
 def _stands(plant: Plant, setup: PlantSetup) -> NDArray[np.bool_]:
     """Whether load and drones stand on the ground or on obstacles, (1 + n,)."""
-    state, system = plant.state, setup.system
+    state = plant.state
+    system = setup.system
     solids = surfaces_of(0.0, setup.obstacles)
     turns = matrix(state.orientation_wxyz)
     parts: list[Load | Drone | None] = [system.load, *system.drones]
-    return np.array([
-        part is not None
-        and any(
-            depth_and_normal(solid, tuple(place + turn @ corner))[0] > -STANDS_M
-            for corner in part.collision.corners_m
-            for solid in solids
-        )
-        for part, place, turn in zip(parts, state.position_enu_m, turns, strict=True)
-    ])  # fmt: skip
+    return np.array(
+        [
+            part is not None
+            and any(
+                depth_and_normal(solid, tuple(place + turn @ corner))[0] > -STANDS_M
+                for corner in part.collision.corners_m
+                for solid in solids
+            )
+            for part, place, turn in zip(parts, state.position_enu_m, turns, strict=True)
+        ]
+    )
 
 
 def trim_throttle(system: RigSystem, speed_rad_s: Array) -> Array:

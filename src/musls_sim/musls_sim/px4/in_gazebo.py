@@ -102,7 +102,8 @@ class BridgeLink:
 
     def __init__(self, plant: BridgedPlant, index: int, layout: RotorLayout) -> None:
         """`index`: drone, from 0."""
-        self._motors, self._index = plant.motors, index
+        self._motors = plant.motors
+        self._index = index
         self._min = layout.omega_min_rad_s
         self._span = layout.omega_max_rad_s - layout.omega_min_rad_s
 
@@ -160,7 +161,8 @@ class Px4InGazebo(Px4Sitl):
         airframes: Sequence[str],
         **options: Any,
     ) -> None:
-        self._plant, self._standing = plant, True
+        self._plant = plant
+        self._standing = True
         self._server_threads = WorkThreads(os.getpid())
         super().__init__(firmware, layouts, airframes, None, **options)
         plant.ask = self._ask

@@ -148,7 +148,8 @@ class Firmware:
         Args:
             flight_log: Leave the flight log as PX4 has it: on while armed.
         """
-        release, chosen = self.release, dict[str, float]()
+        release = self.release
+        chosen = dict[str, float]()
         for profiles in (NO_GPS_DELAY,) if flight_log else (NO_FLIGHT_LOG, NO_GPS_DELAY):
             own_first = sorted(profiles, key=lambda p: release is not None and p[0] > release)
             known = (names for _, names in own_first if not any(map(self.lacks, names)))

@@ -29,7 +29,8 @@ OPERATOR_SYSTEM = 245
 FORCED = 21196.0
 """Parameter of the arm command that skips checks: used to disarm only."""
 
-REMEMBERED_TEXTS, REMEMBERED_POSITIONS = 12, 100
+REMEMBERED_TEXTS = 12
+REMEMBERED_POSITIONS = 100
 
 _RESULTS = {
     value: entry.name.removeprefix("MAV_RESULT_").lower().replace("_", " ")
@@ -52,10 +53,14 @@ class CommandLink:
     def __init__(self, api: socket.socket, port: int, system_id: int) -> None:
         """`port`: PX4's own port on this machine."""
         api.setblocking(False)
-        self._api, self._address, self._system = api, ("127.0.0.1", port), system_id
+        self._api = api
+        self._address = ("127.0.0.1", port)
+        self._system = system_id
         self._mavlink = mavlink.MAVLink(self, srcSystem=OPERATOR_SYSTEM, srcComponent=190)
         self._mavlink.robust_parsing = True
-        self.heard, self.main_mode, self.answer = False, 0, "no answer"
+        self.heard = False
+        self.main_mode = 0
+        self.answer = "no answer"
         self.landed_state = mavlink.MAV_LANDED_STATE_UNDEFINED
         self.texts: deque[str] = deque(maxlen=REMEMBERED_TEXTS)
         self.positions_ned_m: deque[Array] = deque(maxlen=REMEMBERED_POSITIONS)
@@ -74,7 +79,8 @@ class CommandLink:
     def _take(self, message: mavlink.MAVLink_message) -> None:
         kind = message.get_type()
         if kind == "HEARTBEAT" and message.autopilot == mavlink.MAV_AUTOPILOT_PX4:
-            self.heard, self.main_mode = True, message.custom_mode >> 16 & 0xFF
+            self.heard = True
+            self.main_mode = message.custom_mode >> 16 & 0xFF
         elif kind == "LOCAL_POSITION_NED":
             self.positions_ned_m.append(np.array([message.x, message.y, message.z]))
         elif kind == "EXTENDED_SYS_STATE":
@@ -154,7 +160,8 @@ FIELDS_IMU = 0x003F
 FIELDS_ALL = 0x1BFF
 """Accelerometer, gyro, magnetometer, pressure, altitude, temperature; no differential pressure."""
 
-GPS_EPH_CM, GPS_EPV_CM = 30, 40
+GPS_EPH_CM = 30
+GPS_EPV_CM = 40
 """Accuracy that the receiver claims; PX4 waits for less than 3 and 5 m."""
 
 SATELLITES = 14
@@ -173,7 +180,8 @@ class HilLink:
     def __init__(self, connection: socket.socket, fail: Callable[[str], NoReturn]) -> None:
         """Take over an accepted connection; `fail` raises an error when PX4 has closed it."""
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._connection, self._fail = connection, fail
+        self._connection = connection
+        self._fail = fail
         self._mavlink = mavlink.MAVLink(None, srcSystem=1, srcComponent=1)
         self._mavlink.robust_parsing = True
         self._answered_us = 0
@@ -232,8 +240,11 @@ class HilLink:
 def _hil_sensor(time_us: int, sample: Px4Sample, drone: int) -> mavlink.MAVLink_hil_sensor_message:
     force = sample.specific_force_frd_m_s2[drone].tolist()
     omega = sample.omega_frd_rad_s[drone].tolist()
-    field, pressure, altitude = sample.magnetic_frd_gauss, sample.pressure_hpa, sample.altitude_m
-    slow, fields = [0.0] * 6, FIELDS_IMU
+    field = sample.magnetic_frd_gauss
+    pressure = sample.pressure_hpa
+    altitude = sample.altitude_m
+    slow = [0.0] * 6
+    fields = FIELDS_IMU
     if field is not None and pressure is not None and altitude is not None:
         slow = [*field[drone].tolist(), float(pressure[drone]), 0.0, float(altitude[drone])]
         fields = FIELDS_ALL

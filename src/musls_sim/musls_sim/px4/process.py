@@ -303,7 +303,8 @@ class XrceAgent(Program):
 
     def __init__(self, program: Path, console: Path) -> None:
         """Start it on a free port (raises Px4Error)."""
-        self._name, self.port = program.name, _free_port()
+        self._name = program.name
+        self.port = _free_port()
         super().__init__([str(program), "udp4", "-p", str(self.port)], console)
 
     def close(self) -> None:

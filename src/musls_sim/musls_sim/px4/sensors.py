@@ -17,7 +17,9 @@ from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import matrix_to_body
 from musls_sim.specs.estimation import Px4SensorSpec
 
-ORIGIN_LATITUDE_DEG, ORIGIN_LONGITUDE_DEG, ORIGIN_ALTITUDE_M = 47.397742, 8.545594, 488.0
+ORIGIN_LATITUDE_DEG = 47.397742
+ORIGIN_LONGITUDE_DEG = 8.545594
+ORIGIN_ALTITUDE_M = 488.0
 """Place of the world's origin on earth: PX4's own default, near Zurich."""
 
 EARTH_RADIUS_M = 6371000.0
@@ -78,7 +80,8 @@ class Px4Sensors:
         period_s: float,
         generator: np.random.Generator,
     ) -> None:
-        self._spec, self._generator = spec, generator
+        self._spec = spec
+        self._generator = generator
         self._gravity_enu = np.array([0.0, 0.0, gravity_m_s2])
         self._fixes_per_tick = spec.gps_rate_hz * period_s
         self._field_enu = world_enu_ned(earth_field_ned_gauss())
@@ -86,7 +89,8 @@ class Px4Sensors:
 
     def sample(self, truth: BodyMotion) -> Px4Sample:
         """Read all sensors from the true motion of the drones, (n_drones, 16)."""
-        spec, tick = self._spec, self._tick
+        spec = self._spec
+        tick = self._tick
         self._tick += 1
         to_body = matrix_to_body(truth.orientation_wxyz)
         felt = truth.acceleration_enu_m_s2 + self._gravity_enu
@@ -112,7 +116,8 @@ class Px4Sensors:
         )
 
     def _fix(self, truth: BodyMotion) -> Fix:
-        spec, shape = self._spec, truth.position_enu_m.shape
+        spec = self._spec
+        shape = truth.position_enu_m.shape
         position = world_enu_ned(truth.position_enu_m)
         position[:, :2] += self._noise((shape[0], 2), spec.gps_horizontal_noise_m)
         position[:, 2] += self._noise(shape[:1], spec.gps_vertical_noise_m)

@@ -67,8 +67,12 @@ class SitlVehicle:
 
         `system_id`: of its MAVLink; default the instance's. `variables`: for PX4's scripts.
         """
-        self.index, self.name = index, f"drone_{index + 1}"
-        self._instance, self._firmware, self._root, self._log = instance, firmware, root, log
+        self.index = index
+        self.name = f"drone_{index + 1}"
+        self._instance = instance
+        self._firmware = firmware
+        self._root = root
+        self._log = log
         self._variables = dict(variables or {})
         self.commands = CommandLink(
             instance.api, PX4_API_PORT + instance.number, system_id or instance.number + 1
@@ -221,9 +225,13 @@ class Px4Sitl(Autopilot):
 
         `sensors`: what PX4 measures; None where another simulator tells it.
         """
-        self.firmware, self._layouts = firmware, tuple(layouts)
-        self._airframes, self._chosen, self._sensors = airframes, dict(chosen), sensors
-        self._log_folder, self._answer_limit_s = log_folder, ANSWER_LIMIT_S
+        self.firmware = firmware
+        self._layouts = tuple(layouts)
+        self._airframes = airframes
+        self._chosen = dict(chosen)
+        self._sensors = sensors
+        self._log_folder = log_folder
+        self._answer_limit_s = ANSWER_LIMIT_S
         self._omega_min = np.array([layout.omega_min_rad_s for layout in layouts])
         self._omega_span = np.array([layout.omega_max_rad_s for layout in layouts])
         self._omega_span -= self._omega_min
@@ -233,7 +241,9 @@ class Px4Sitl(Autopilot):
         self._offset_ned_m = np.zeros((n, 3))
         self._ground_enu_m = np.zeros(n)
         self._sent = np.full((n, 11), np.nan)
-        self._time_us, self._cycles, self._sent_at = FIRST_TIME_US, 0, -RESEND_EVERY
+        self._time_us = FIRST_TIME_US
+        self._cycles = 0
+        self._sent_at = -RESEND_EVERY
         self._was_in_air = np.zeros(n, dtype=bool)
         self._dismissed = np.zeros(n, dtype=bool)
         self._deaf = np.zeros(n, dtype=bool)

@@ -114,7 +114,8 @@ class RowTemplate:
 
     def __init__(self, row: Row, channel_of: Mapping[str, int]) -> None:
         rng = np.random.default_rng(20250101)
-        sec, nanosec = int(rng.integers(2**30, 2**31 - 1)), int(rng.integers(2**29, NANOSECONDS))
+        sec = int(rng.integers(2**30, 2**31 - 1))
+        nanosec = int(rng.integers(2**29, NANOSECONDS))
         stamp_ns = sec * NANOSECONDS + nanosec
         numbers: dict[str, NDArray[Any]] = {
             key: rng.uniform(1.0, 2.0, shape).astype(row.dtypes[key])
@@ -175,7 +176,8 @@ class RowTemplate:
 
 
 def _occurrences(data: bytes, part: bytes, name: str) -> list[int]:
-    found, start = [], data.find(part)
+    found = []
+    start = data.find(part)
     while start >= 0:
         found.append(start)
         start = data.find(part, start + 1)
@@ -196,7 +198,8 @@ def in_order(parts: Sequence[Rendered]) -> Rendered:
     """Sort records by time; those of the same time keep their order."""
     data = b"".join([part.data for part in parts])
     stamps, channels, sizes = (np.concatenate([part[k] for part in parts]) for k in (1, 2, 3))
-    order, ends = np.argsort(stamps, kind="stable"), np.cumsum(sizes)
+    order = np.argsort(stamps, kind="stable")
+    ends = np.cumsum(sizes)
     # What stands side by side before and after is moved together.
     first = np.flatnonzero(np.diff(order, prepend=-2) != 1)
     last = np.flatnonzero(np.diff(order, append=-2) != 1)
@@ -311,7 +314,8 @@ class BagFile:
             return
         held = self._held
         index, data = _chunk(messages, held.size)
-        first_ns, last_ns = index.message_start_time, index.message_end_time
+        first_ns = index.message_start_time
+        last_ns = index.message_end_time
         written = _Written(
             _bytes(index),
             held.counts + np.bincount(messages.channels, minlength=len(held.counts)),
@@ -357,7 +361,8 @@ class BagFile:
         """Write all behind what counts, or nothing: nothing half-written stays after Ctrl-C."""
         if self._file is None:
             raise OSError(None, "it is closed")
-        left, size = memoryview(data), self._held.size
+        left = memoryview(data)
+        size = self._held.size
         try:
             os.ftruncate(self._file, size)  # what an interrupt left
             os.lseek(self._file, size, os.SEEK_SET)
@@ -378,14 +383,20 @@ class BagFile:
         metadata = Metadata(name="rosbag2", metadata={"serialized_metadata": information})
         data = _bytes(metadata)
         held = self._held
-        entry, data = MetadataIndex(held.size, len(data), metadata.name), data + _bytes(DataEnd(0))
+        entry = MetadataIndex(held.size, len(data), metadata.name)
+        data = data + _bytes(DataEnd(0))
         counts = dict(enumerate(held.counts.tolist()[1:], start=1))
         statistics = Statistics(
-            attachment_count=0, channel_count=len(self._channels), chunk_count=len(self._chunks),
-            channel_message_counts=counts, message_count=self.messages, metadata_count=1,
-            message_start_time=held.first_ns, message_end_time=held.last_ns,
+            attachment_count=0,
+            channel_count=len(self._channels),
+            chunk_count=len(self._chunks),
+            channel_message_counts=counts,
+            message_count=self.messages,
+            metadata_count=1,
+            message_start_time=held.first_ns,
+            message_end_time=held.last_ns,
             schema_count=len(self._schemas),
-        )  # fmt: skip
+        )
         summary = _bytes(*self._schemas, *self._channels, statistics, entry)
         footer = Footer(held.size + len(data), summary_offset_start=0, summary_crc=0)
         indices = [chunk.place for chunk in self._chunks]
@@ -430,8 +441,11 @@ class BagFile:
 
 def _chunk(messages: Rendered, start: int) -> tuple[ChunkIndex, bytes]:
     """Chunk with the index of its messages, from a byte of the file on, and its summary."""
-    data, builder, offsets = messages.data, RecordBuilder(), dict[int, int]()
-    size, times = len(data), messages.stamps_ns[[0, -1]].tolist()
+    data = messages.data
+    builder = RecordBuilder()
+    offsets = dict[int, int]()
+    size = len(data)
+    times = messages.stamps_ns[[0, -1]].tolist()
     Chunk("", data, times[1], times[0], zlib.crc32(data), size).write(builder)
     length = builder.count
     for channel, entries in messages.by_channel().items():
@@ -443,11 +457,16 @@ def _chunk(messages: Rendered, start: int) -> tuple[ChunkIndex, bytes]:
         builder.write(entries.tobytes())
         builder.finish_record()
     index = ChunkIndex(
-        message_start_time=times[0], message_end_time=times[1], chunk_start_offset=start,
-        chunk_length=length, message_index_offsets=offsets,
-        message_index_length=builder.count - length, compression="", compressed_size=size,
+        message_start_time=times[0],
+        message_end_time=times[1],
+        chunk_start_offset=start,
+        chunk_length=length,
+        message_index_offsets=offsets,
+        message_index_length=builder.count - length,
+        compression="",
+        compressed_size=size,
         uncompressed_size=size,
-    )  # fmt: skip
+    )
     return index, builder.end()
 
 
@@ -459,7 +478,8 @@ def _qos_profiles(topic: str) -> list[Any]:
 
 
 def _schemas_and_channels(types: Mapping[str, str]) -> tuple[list[Schema], list[Channel]]:
-    schemas, channels = dict[str, Schema](), list[Channel]()
+    schemas = dict[str, Schema]()
+    channels = list[Channel]()
     for number, (topic, msgtype) in enumerate(types.items(), start=1):
         if msgtype not in schemas:
             definition, _ = message_types().generate_msgdef(msgtype, ros_version=2)

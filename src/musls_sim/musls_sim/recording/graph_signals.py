@@ -44,12 +44,14 @@ class ClockHistory:
 
     def __init__(self, length: int = 2000) -> None:
         self._heard: deque[tuple[int, int]] = deque(maxlen=length)
-        self.begun, self.newest_ns = False, 0
+        self.begun = False
+        self.newest_ns = 0
 
     def note(self, published_ns: int, time_ns: int) -> None:
         """Take note of a clock message: when it was published, and what it said."""
         self._heard.append((published_ns, time_ns))
-        self.begun, self.newest_ns = True, time_ns
+        self.begun = True
+        self.newest_ns = time_ns
 
     def at(self, published_ns: int) -> int:
         """Clock's time when something was published; its first time before that."""
@@ -75,7 +77,9 @@ class ReceivedBag:
         self._kept = {self._channel[t] for t in self.topics if t.endswith("/setpoint")}
         self._buffer_ns = round(buffer_s * 1e9)
         self._waiting: list[tuple[int, int, bytes]] = []
-        self._newest_ns, self._done_ns, self._begun = 0, 0, False
+        self._newest_ns = 0
+        self._done_ns = 0
+        self._begun = False
         self._bag: BagFile | None = BagFile(folder, self.topics)
         self._counted = _Counted(system)
 
@@ -114,7 +118,8 @@ class ReceivedBag:
         """Write the rest and finish the bag; further calls do nothing."""
         if self._bag is None:
             return
-        bag, self._bag = self._bag, None
+        bag = self._bag
+        self._bag = None
         try:
             self._write(None, bag)
         finally:
@@ -125,7 +130,8 @@ class ReceivedBag:
         count = len(self._waiting)
         if until_ns is not None:
             count = next(k for k, entry in enumerate(self._waiting) if entry[0] >= until_ns)
-        ready, self._waiting = self._waiting[:count], self._waiting[count:]
+        ready = self._waiting[:count]
+        self._waiting = self._waiting[count:]
         self._counted.note(ready)
         bag.write([render_each(ready)])
 
@@ -185,7 +191,8 @@ class StateMessages:
         values = zip(self._row.shapes, self._row.values(session), strict=True)
         row = self._row.written({name: np.asarray(value)[None] for name, value in values})
         rendered = self._template.render(np.array([round(time_s * 1e9)]), row)
-        data, ends = bytes(rendered.data), np.cumsum(rendered.sizes).tolist()
+        data = bytes(rendered.data)
+        ends = np.cumsum(rendered.sizes).tolist()
         starts = [0, *ends[:-1]]
         for topic, start, end in zip(self._template.topics, starts, ends, strict=True):
             yield topic, data[start + HEAD_SIZE : end]
@@ -243,17 +250,23 @@ def odometry_messages(time_ns: int, odometry: Mapping[str, Array]) -> Iterator[t
         yield (
             f"/{body}/pose",
             msg.stamped(
-                "geometry_msgs/msg/PoseStamped", time_ns, msg.WORLD,
-                pose__position=row[:3], pose__orientation=turn,
+                "geometry_msgs/msg/PoseStamped",
+                time_ns,
+                msg.WORLD,
+                pose__position=row[:3],
+                pose__orientation=turn,
             ),
-        )  # fmt: skip
+        )
         yield (
             f"/{body}/twist",
             msg.stamped(
-                "geometry_msgs/msg/TwistStamped", time_ns, msg.WORLD,
-                twist__linear=rotate(turn, row[7:10]), twist__angular=rotate(turn, row[10:13]),
+                "geometry_msgs/msg/TwistStamped",
+                time_ns,
+                msg.WORLD,
+                twist__linear=rotate(turn, row[7:10]),
+                twist__angular=rotate(turn, row[10:13]),
             ),
-        )  # fmt: skip
+        )
     rows = np.array([*odometry.values()])
     yield TF, msg.transforms(time_ns, [*odometry], rows[:, :3], rows[:, 3:7])
     yield CLOCK, msg.clock(time_ns)

@@ -121,9 +121,13 @@ def transforms(
     message = empty("tf2_msgs/msg/TFMessage")
     for frame, position, turn in zip(frames, positions_enu_m, orientations_wxyz, strict=True):
         one = stamped(
-            "geometry_msgs/msg/TransformStamped", stamp_ns, WORLD, child_frame_id=frame,
-            transform__translation=position, transform__rotation=turn,
-        )  # fmt: skip
+            "geometry_msgs/msg/TransformStamped",
+            stamp_ns,
+            WORLD,
+            child_frame_id=frame,
+            transform__translation=position,
+            transform__rotation=turn,
+        )
         message.transforms.append(one)
     return message
 

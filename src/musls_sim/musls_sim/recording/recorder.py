@@ -206,7 +206,8 @@ class MemoryRecorder(Observer):
 
     def _append(self, rate: Rate, time_s: float, *values: Array) -> None:
         self._write_before(time_s)
-        stamp_ns, last_ns = round(time_s * 1e9), self.rows[rate].last_ns
+        stamp_ns = round(time_s * 1e9)
+        last_ns = self.rows[rate].last_ns
         again = stamp_ns < last_ns or (stamp_ns == last_ns and rate is not Rate.SETPOINT)
         if self.layouts[rate].shapes and not again:
             self.rows[rate].append(stamp_ns, *values)
@@ -308,7 +309,8 @@ class BagRecorder(MemoryRecorder):
             if row.shapes
         }
         self._buffer_ns = round(buffer_s * 1e9)
-        self._write_at_ns, self._write_at_wall_s = 0, 0.0
+        self._write_at_ns = 0
+        self._write_at_wall_s = 0.0
         self.folder = Path(folder)
         self._nothing: Counts = dict.fromkeys([*self._templates, *self.texts], 0)
         # Last, so that nothing is left behind if something above fails.
@@ -340,7 +342,8 @@ class BagRecorder(MemoryRecorder):
             self._bag.close()
 
     def _write_if_due(self, time_s: float) -> None:
-        time_ns, now_s = round(time_s * 1e9), perf_counter()
+        time_ns = round(time_s * 1e9)
+        now_s = perf_counter()
         if time_ns >= self._write_at_ns or now_s >= self._write_at_wall_s or self._bag.closed:
             self.flush()
             self._write_at_ns = time_ns + self._buffer_ns
@@ -359,7 +362,8 @@ class BagRecorder(MemoryRecorder):
 
     def _rendered(self, rate: Rate, first: int) -> Rendered:
         """The rows of a rate from one on."""
-        row, store = self.layouts[rate], self.rows[rate]
+        row = self.layouts[rate]
+        store = self.rows[rate]
         columns = row.written(store.columns(first))
         before = {k: v[:1] for k, v in store.columns(first - 1).items()} if first else row.nothing()
         kept = row.kept(columns, before)

@@ -51,8 +51,10 @@ from musls_sim.recording import messages as msg
 Columns = Mapping[str, Array]
 """Arrays by "signal.column": of one row, or of many with the rows first."""
 
-CLOCK, TF = "/clock", "/tf"
-STAGE, EVENTS = "/mission/stage", "/events"
+CLOCK = "/clock"
+TF = "/tf"
+STAGE = "/mission/stage"
+EVENTS = "/events"
 
 MODEL_PREFIX = "model/"
 """Prefix of the frames of robot_state_publisher, because load and drones have their parent
@@ -219,7 +221,8 @@ def _nodes(system: RigSystem, session: Any) -> Array:
 
 def _segment_places(system: RigSystem, session: Any) -> Array:
     """Middles of all segments [m] from end 1 along the cable at rest, (segments,)."""
-    state, cables = session.plant.state, system.cables
+    state = session.plant.state
+    cables = system.cables
     lengths_m = state.free_length_m if state.reels else [cable.length_m for cable in cables]
     shares = [(np.arange(cable.links) + 0.5) / cable.links for cable in cables]
     return np.concatenate([share * m for share, m in zip(shares, lengths_m, strict=True)])
@@ -325,23 +328,30 @@ SIGNALS: dict[str, Signal] = {
     signal.name: signal
     for signal in (
         Signal(
-            "pose", "geometry_msgs/msg/PoseStamped", Rate.STATE, frame_names,
+            "pose",
+            "geometry_msgs/msg/PoseStamped",
+            Rate.STATE,
+            frame_names,
             (
                 Column("position_enu_m", "pose.position", (3,), _motion(0, 3)),
                 Column("orientation_wxyz", "pose.orientation", (4,), _motion(6, 10)),
             ),
         ),
         Signal(
-            "twist", "geometry_msgs/msg/TwistStamped", Rate.STATE, frame_names,
+            "twist",
+            "geometry_msgs/msg/TwistStamped",
+            Rate.STATE,
+            frame_names,
             (
                 Column("velocity_enu_m_s", "twist.linear", (3,), _motion(3, 6)),
-                Column(
-                    "omega_enu_rad_s", "twist.angular", (3,), _motion(10, 13), _omega_in_world
-                ),
+                Column("omega_enu_rad_s", "twist.angular", (3,), _motion(10, 13), _omega_in_world),
             ),
         ),
         Signal(
-            "tension", "geometry_msgs/msg/WrenchStamped", Rate.STATE, cable_names,
+            "tension",
+            "geometry_msgs/msg/WrenchStamped",
+            Rate.STATE,
+            cable_names,
             (
                 Column(
                     "force_n", "wrench.force", (3,), lambda system, s: s.plant.state.cable_force_n
@@ -350,96 +360,147 @@ SIGNALS: dict[str, Signal] = {
             ends=("load_end", "drone_end"),
         ),
         Signal(
-            "tension_peak", "geometry_msgs/msg/WrenchStamped", Rate.STATE, cable_names,
+            "tension_peak",
+            "geometry_msgs/msg/WrenchStamped",
+            Rate.STATE,
+            cable_names,
             (
                 Column(
-                    "force_n", "wrench.force", (3,),
+                    "force_n",
+                    "wrench.force",
+                    (3,),
                     lambda system, s: s.tension_peaks.recent_n[..., None] * ALONG,
                 ),
             ),
         ),
         Signal(
-            "tensions", "sensor_msgs/msg/JointState", Rate.STATE, cable_names,
+            "tensions",
+            "sensor_msgs/msg/JointState",
+            Rate.STATE,
+            cable_names,
             (
                 Column(
-                    "place_m", "position", lambda system, i: (system.cables[i].links,),
+                    "place_m",
+                    "position",
+                    lambda system, i: (system.cables[i].links,),
                     _segment_places,
                 ),
                 Column(
-                    "tension_n", "effort", lambda system, i: (system.cables[i].links,),
+                    "tension_n",
+                    "effort",
+                    lambda system, i: (system.cables[i].links,),
                     _segment_tensions,
                 ),
             ),
-            frame="", constants=_segment_names,
+            frame="",
+            constants=_segment_names,
         ),
         Signal(
-            "load_cell", "geometry_msgs/msg/WrenchStamped", Rate.STATE, _weighed,
+            "load_cell",
+            "geometry_msgs/msg/WrenchStamped",
+            Rate.STATE,
+            _weighed,
             (
                 Column(
-                    "force_n", "wrench.force", (3,),
+                    "force_n",
+                    "wrench.force",
+                    (3,),
                     lambda system, s: np.multiply.outer(s.load_cells.measured_n, ALONG),
                 ),
             ),
             ends=("load_end", "drone_end"),
         ),
         Signal(
-            "rotors", "sensor_msgs/msg/JointState", Rate.STATE, drone_names,
+            "rotors",
+            "sensor_msgs/msg/JointState",
+            Rate.STATE,
+            drone_names,
             (
                 Column(
-                    "speed_rad_s", "velocity", lambda system, i: (system.n_rotors,),
+                    "speed_rad_s",
+                    "velocity",
+                    lambda system, i: (system.n_rotors,),
                     lambda system, s: s.plant.state.rotor_speed_rad_s,
                 ),
             ),
-            frame="", constants=_rotor_names,
+            frame="",
+            constants=_rotor_names,
         ),
         Signal(
-            "reading", "sensor_msgs/msg/JointState", Rate.STATE,
+            "reading",
+            "sensor_msgs/msg/JointState",
+            Rate.STATE,
             lambda system: [],  # belongs to the scenario's sensors, see `recorded_signals`
             (Column("value", "position", (), lambda system, s: s.readings),),
             frame="",
         ),
         Signal(
-            "heard", "sensor_msgs/msg/JointState", Rate.STATE, drone_names,
+            "heard",
+            "sensor_msgs/msg/JointState",
+            Rate.STATE,
+            drone_names,
             (
                 Column(
-                    "age_s", "position", lambda system, i: (system.n_drones - 1,),
+                    "age_s",
+                    "position",
+                    lambda system, i: (system.n_drones - 1,),
                     _ages_of_news,
                 ),
             ),
-            frame="", constants=_other_drones,
+            frame="",
+            constants=_other_drones,
         ),
         Signal(
-            "wrench", "geometry_msgs/msg/WrenchStamped", Rate.STATE, anchor_names,
+            "wrench",
+            "geometry_msgs/msg/WrenchStamped",
+            Rate.STATE,
+            anchor_names,
             (
                 Column(
-                    "force_enu_n", "wrench.force", (3,),
+                    "force_enu_n",
+                    "wrench.force",
+                    (3,),
                     lambda system, s: s.plant.state.anchor_wrench_n[..., :3],
                 ),
                 Column(
-                    "moment_enu_n_m", "wrench.torque", (3,),
+                    "moment_enu_n_m",
+                    "wrench.torque",
+                    (3,),
                     lambda system, s: s.plant.state.anchor_wrench_n[..., 3:],
                 ),
             ),
         ),
         Signal(
-            "free_length", "std_msgs/msg/Float64", Rate.STATE, _reeled,
+            "free_length",
+            "std_msgs/msg/Float64",
+            Rate.STATE,
+            _reeled,
             (Column("length_m", "data", (), lambda system, s: s.plant.state.free_length_m),),
         ),
         Signal(
-            "battery", "sensor_msgs/msg/BatteryState", Rate.STATE, _powered,
+            "battery",
+            "sensor_msgs/msg/BatteryState",
+            Rate.STATE,
+            _powered,
             (
                 Column("voltage_v", "voltage", (), _battery(0), dtype="<f4"),
                 Column("current_a", "current", (), _battery(1), dtype="<f4"),
                 Column("charge_ah", "charge", (), _battery(2), dtype="<f4"),
                 Column("charge", "percentage", (), _battery(3), dtype="<f4"),
             ),
-            frame="", constants=_battery_constants,
+            frame="",
+            constants=_battery_constants,
         ),
         Signal(
-            "shape", "visualization_msgs/msg/Marker", Rate.SHAPE, cable_names,
+            "shape",
+            "visualization_msgs/msg/Marker",
+            Rate.SHAPE,
+            cable_names,
             (
                 Column(
-                    "nodes_enu_m", "points", lambda system, i: (system.cables[i].links + 1, 3),
+                    "nodes_enu_m",
+                    "points",
+                    lambda system, i: (system.cables[i].links + 1, 3),
                     _nodes,
                 ),
                 Column("ends_wxyz", "", (2, 4), _link_turns, _end_turns),
@@ -447,25 +508,34 @@ SIGNALS: dict[str, Signal] = {
             constants=_line,
         ),
         Signal(
-            "setpoint", "geometry_msgs/msg/PoseStamped", Rate.SETPOINT, flown_names,
+            "setpoint",
+            "geometry_msgs/msg/PoseStamped",
+            Rate.SETPOINT,
+            flown_names,
             (
                 Column("position_enu_m", "pose.position", (3,)),
                 Column("orientation_wxyz", "pose.orientation", (4,)),
             ),
         ),
         Signal(
-            "setpoint_accel", "geometry_msgs/msg/AccelStamped", Rate.ACCELERATION, drone_names,
+            "setpoint_accel",
+            "geometry_msgs/msg/AccelStamped",
+            Rate.ACCELERATION,
+            drone_names,
             (Column("acceleration_enu_m_s2", "accel.linear", (3,)),),
         ),
         Signal(
-            "reference", "geometry_msgs/msg/PoseStamped", Rate.REFERENCE, _carried,
+            "reference",
+            "geometry_msgs/msg/PoseStamped",
+            Rate.REFERENCE,
+            _carried,
             (
                 Column("position_enu_m", "pose.position", (3,)),
                 Column("orientation_wxyz", "pose.orientation", (4,)),
             ),
         ),
     )
-}  # fmt: skip
+}
 """Signals by name. A new signal is an entry here, and a source of its numbers that the session
 reaches."""
 
@@ -539,7 +609,8 @@ class Row:
     """
 
     def __init__(self, system: RigSystem, rate: Rate, asked: Asked = NOTHING) -> None:
-        self.rate, self._system = rate, system
+        self.rate = rate
+        self._system = system
         self._signals = [s for s in recorded_signals(asked) if s.rate is rate and s.owners(system)]
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.dtypes: dict[str, str] = {}
@@ -560,7 +631,9 @@ class Row:
         ]
 
     def _lay_out(self, signal: Signal, column: Column) -> None:
-        n, key, shape = len(signal.owners(self._system)), signal.key(column), column.shape
+        n = len(signal.owners(self._system))
+        key = signal.key(column)
+        shape = column.shape
         each = [shape(self._system, i) if callable(shape) else shape for i in range(n)]
         ends = (len(signal.ends),) if signal.ends else ()
         each = [(*ends, *size) for size in each]
@@ -590,7 +663,8 @@ class Row:
         found = []
         for key, column in self._columns.items():
             if column.source:
-                values, shape = column.source(self._system, session), times + self.shapes[key]
+                values = column.source(self._system, session)
+                shape = times + self.shapes[key]
                 found.append(values.reshape(shape) if values.ndim else np.full(shape, values))
         return found
 
@@ -610,7 +684,8 @@ class Row:
 
     def messages(self, stamp_ns: int, row: Columns) -> list[tuple[str, Any]]:
         """Topic and message of all that one row, as written, becomes."""
-        rows, names = {key: values[None] for key, values in row.items()}, frame_names(self._system)
+        rows = {key: values[None] for key, values in row.items()}
+        names = frame_names(self._system)
         out = []
         if self.rate is Rate.STATE:
             poses = row["pose.position_enu_m"], row["pose.orientation_wxyz"]
@@ -621,10 +696,12 @@ class Row:
         return out
 
     def _message(self, place: TopicPlace, stamp_ns: int, rows: Columns) -> Any:
-        signal, index = place.signal, place.row
+        signal = place.signal
+        index = place.row
         message = msg.empty(signal.type)
         if msg.has_header(signal.type):
-            message.header.stamp, message.header.frame_id = msg.stamp(stamp_ns), place.frame
+            message.header.stamp = msg.stamp(stamp_ns)
+            message.header.frame_id = place.frame
         for field, value in signal.constants(self._system, index).items():
             msg.put(message, field, value)
         for column in signal.columns:
@@ -634,8 +711,10 @@ class Row:
         return message
 
     def _cable_ends(self, stamp_ns: int, rows: Columns) -> Any:
-        shape, tension = SIGNALS["shape"], SIGNALS["tension"]
-        places, turns = [], []
+        shape = SIGNALS["shape"]
+        tension = SIGNALS["tension"]
+        places = []
+        turns = []
         for i in range(self._system.n_cables):
             nodes, ends = (self.of_owner(rows, shape, c, i)[0] for c in shape.columns)
             places += [nodes[0], nodes[-1]]

@@ -79,7 +79,9 @@ class Air:
     """
 
     def __init__(self, system: RigSystem, state: PlantState, wind_enu_m_s: Array) -> None:
-        self.system, self.state, self.wind_enu_m_s = system, state, wind_enu_m_s
+        self.system = system
+        self.state = state
+        self.wind_enu_m_s = wind_enu_m_s
         self.rotors = rotor_records(system)
         self._whole: Array = self.rotors["thrust"].copy()
 
@@ -132,7 +134,8 @@ class Aerodynamics:
     """
 
     def __init__(self, models: Sequence[AerodynamicModel], air: Air, inputs: PlantInputs) -> None:
-        self._target, self.wrench_enu = inputs.wrench_enu, np.zeros_like(inputs.wrench_enu)
+        self._target = inputs.wrench_enu
+        self.wrench_enu = np.zeros_like(inputs.wrench_enu)
         self.arrays: dict[str, Records] = {}
         compiled = [model for model in models if isinstance(model, CompiledModel)]
         self.kinds = [model.kind for model in compiled]
@@ -243,10 +246,12 @@ class Downwash(CompiledModel):
 
     def build(self, air: Air) -> Any:
         """See `CompiledModel`."""
-        system, rho = air.system, self.air_density_kg_m3
+        system = air.system
+        rho = self.air_density_kg_m3
         wakes = np.zeros(air.rotors.shape, WAKE)
         for i, drone in enumerate(system.drones):
-            wakes[i]["radius"], wakes[i]["drone"] = _radius_m(drone, self.propeller_radius_m), i + 1
+            wakes[i]["radius"] = _radius_m(drone, self.propeller_radius_m)
+            wakes[i]["drone"] = i + 1
         piece_m = float(wakes["radius"].min()) / 2.0 if wakes.size else 1.0
         boxes = [(i, d.collision, self.drone_drag) for i, d in enumerate(system.drones, 1)]
         if system.load is not None:
@@ -280,7 +285,8 @@ def shed_wakes(motion, rotors, speed, wind, density, wakes):
         q = body[6:10]
         down = scale(-1.0, body_z_in_world(q))
         for j in range(wakes.shape[1]):
-            rotor, wake = rotors[i, j], wakes[i, j]
+            rotor = rotors[i, j]
+            wake = wakes[i, j]
             put(wake.hub, add(body, rotate_by(q, rotor.place)))
             wake.momentum = 2.0 * rotor.thrust * speed[i, j] ** 2 / (np.pi * density)
             turn = rotate_by(q, cross(body[10:13], rotor.place))
@@ -305,7 +311,8 @@ def find_wakes(wakes, body, place, reach, growth, near):
         if wake.drone == body:
             continue
         way = sub(place, wake.hub)
-        z, r2 = dot(way, wake.axis), wake.radius * wake.radius
+        z = dot(way, wake.axis)
+        r2 = wake.radius * wake.radius
         b2 = r2 + (growth * max(z + reach, 0.0)) ** 2
         off = max(math.sqrt(max(dot(way, way) - z * z, 0.0)) - reach, 0.0)
         if 2.0 * off * off <= FAINT * b2:
@@ -317,11 +324,13 @@ def find_wakes(wakes, body, place, reach, growth, near):
 @compiled()
 def wake_velocity(wakes, near, point, growth):
     """Velocity of the wakes of some indices at a point, world [m/s]."""
-    flux, way = 0.0, (0.0, 0.0, 0.0)
+    flux = 0.0
+    way = (0.0, 0.0, 0.0)
     for index in near:
         wake = wakes[index]
         reach = sub(point, wake.hub)
-        z, r2 = dot(reach, wake.axis), wake.radius * wake.radius
+        z = dot(reach, wake.axis)
+        r2 = wake.radius * wake.radius
         b2 = r2 + (growth * max(z, 0.0)) ** 2
         off2 = dot(reach, reach) - z * z
         if 2.0 * off2 > FAINT * b2:
@@ -350,7 +359,8 @@ def add_downwash(motion, rotors, speed, wind, law, wakes, cells, wrench):
 def press_on_bodies(motion, cells, wakes, wind, growth, wrench):
     """Add the drag of all cells in the wakes minus their drag without wakes."""
     near = np.empty(len(wakes), np.int64)
-    row, count = -1, 0
+    row = -1
+    count = 0
     for k in range(len(cells)):
         cell = cells[k]
         body = motion[cell.body]
@@ -379,10 +389,12 @@ def lose_thrust(motion, rotors, speed, law, wakes, wrench):
 
         C = s (theta - l - w) = 2 l (l + w),   theta from C and w = 0 in free air.
     """
-    every, slope = wakes.reshape(-1), law.slope
+    every = wakes.reshape(-1)
+    slope = law.slope
     near = np.empty(len(every), np.int64)
     for i in range(wakes.shape[0]):
-        up, reach = body_z_in_world(motion[i + 1, 6:10]), 0.0
+        up = body_z_in_world(motion[i + 1, 6:10])
+        reach = 0.0
         for j in range(wakes.shape[1]):
             reach = max(reach, norm(rotors[i, j].place))
         count = find_wakes(every, i + 1, motion[i + 1], reach, law.growth, near)
@@ -449,11 +461,14 @@ def add_ground_effect(motion, rotors, speed, near_ground, wrench):
     `rotors`, `speed`: (n, n_rotors); `near_ground`: (n,) of `NEAR_GROUND`.
     """
     for i in range(len(near_ground)):
-        q, radius, z = motion[i + 1, 6:10], near_ground[i].radius, motion[i + 1, 2]
+        q = motion[i + 1, 6:10]
+        radius = near_ground[i].radius
+        z = motion[i + 1, 2]
         r2 = radius * radius
         for j in range(speed.shape[1]):
             hub = rotate_by(q, rotors[i, j].place)
-            taken, widest = 0.0, 0.0
+            taken = 0.0
+            widest = 0.0
             for k in range(speed.shape[1]):
                 other = rotate_by(q, rotors[i, k].place)
                 d2 = (hub[0] - other[0]) ** 2 + (hub[1] - other[1]) ** 2

@@ -174,7 +174,8 @@ class Tension(Condition):
         check_cable(self.cable, system)
 
     def value(self, context: EventContext) -> float:
-        state, row = context.plant.state, self.cable - 1
+        state = context.plant.state
+        row = self.cable - 1
         if self.above_n is not None:
             return float(state.tension_peak_n[row])
         return float(state.tension_n[row].min())
@@ -315,7 +316,8 @@ class Thrust(OnDrone, Condition):
     below: Fraction | None = None
 
     def value(self, context: EventContext) -> float:
-        plant, row = context.plant, self.drone - 1
+        plant = context.plant
+        row = self.drone - 1
         rotors = plant.system.drones[row].rotors
         speeds = plant.state.rotor_speed_rad_s[row, : len(rotors)]
         shares = [w / r.speed_max_rad_s for w, r in zip(speeds, rotors, strict=True)]
@@ -555,10 +557,8 @@ class Poke(Event):
         self._add(context, -1.0)
 
     def _add(self, context: EventContext, sign: float) -> None:
-        wrench, push = (
-            context.inputs.wrench_enu,
-            np.array([*self.moment_enu_n_m, *self.force_enu_n]),
-        )
+        wrench = context.inputs.wrench_enu
+        push = np.array([*self.moment_enu_n_m, *self.force_enu_n])
         where = body_row(self.body, context.plant.system), np.flatnonzero(push)
         wrench[where] += sign * push[where[1]]
 
@@ -1214,7 +1214,9 @@ class WinchCommand(Event):
                 raise ConfigError(f"events: winch_{self.winch} takes {takes} here, not {name}")
 
     def begin(self, context: EventContext) -> str:
-        i, inputs, said = self.winch - 1, context.inputs, []
+        i = self.winch - 1
+        inputs = context.inputs
+        said = []
         inputs.winch_ramp[i] = 0.0
         for name, value in self._given.items():
             periods = round(self.ramp_s / context.plant.period_s)

@@ -222,7 +222,8 @@ class Scenario(ShownResult):
 
     def _hang(self, formation: Cone | Mapping[str, Any]) -> Hanging | None:
         """Resolve a formation, or those of its keys that are given."""
-        system, mission = self.system.formation, self.mission
+        system = self.system.formation
+        mission = self.mission
         if system is None or not mission.stages:
             return None
         pose = mission.stages[0].pose(np.zeros(1))[0]
@@ -262,7 +263,8 @@ class Scenario(ShownResult):
 
     def shown(self) -> Iterator[str | Table]:
         """Table of system, mission and flight stack; scenario.yaml of a result has the rest."""
-        system, drones = self.system, self.system.n_drones
+        system = self.system
+        drones = self.system.n_drones
         yield f"Scenario {self.name}: {self.description}".rstrip(": ")
         rows = [
             ("system", f"{system.name}: {drones} drones, {system.n_cables} cables"),
@@ -308,10 +310,12 @@ def load_scenario(
     """
     check_present_folder()
     if isinstance(source, Mapping):
-        path, name = Path("scenario"), name or "scenario"
+        path = Path("scenario")
+        name = name or "scenario"
         data = located(to_data(source), Place(name))
     else:
-        path, name = source, name or str(source)
+        path = source
+        name = name or str(source)
         data = parse_yaml(read_text(path), name)
     if not isinstance(data, LocatedMapping):
         raise ConfigError(f"{name}: expected a mapping of Scenario, not {shown(repr(data))}")
@@ -383,7 +387,8 @@ def _heights(hanging: Hanging, mission: MissionSpec, given: Mapping[str, Any]) -
 
 def _slack_height_m(hanging: Hanging, usual_m: float) -> float:
     """Set-point of the load at which drones in formation are above the standing load."""
-    load, drones = hanging.system.load.collision, hanging.system.drones
+    load = hanging.system.load.collision
+    drones = hanging.system.drones
     places = hanging.formation.offsets_m(len(drones))
     lowest_m = float(places[:, 2].min())
     down_m = max(0.2 * lowest_m, lowest_m - FORMED_UP_M)

@@ -68,7 +68,8 @@ class Truth:
         self.estimate = Estimate.zeros(len(state.motion) - 1, len(state.tension_n))
         self.estimate.data[:] = state.motion
         self.estimate.tension_n[:] = state.tension_n
-        self.noise, self.generators = noise, {"drones": generator}
+        self.noise = noise
+        self.generators = {"drones": generator}
 
 
 @compiled()
@@ -83,7 +84,8 @@ def copy_truth(motion, estimate):
 def add_noise(estimate, noise, deviation):
     """Add noise, (1 + n, 13) of standard normal numbers, to places, velocities and turns."""
     for i in range(estimate.shape[0]):
-        known, by = estimate[i], noise[i]
+        known = estimate[i]
+        by = noise[i]
         for k in range(3):
             known[k] += deviation * by[k]
             known[3 + k] += deviation * by[3 + k]
@@ -146,7 +148,8 @@ class LoadCells:
             ],
             LOAD_CELL,
         )
-        self.measured_n, self.generator = np.zeros((len(found), 2)), generator
+        self.measured_n = np.zeros((len(found), 2))
+        self.generator = generator
 
 
 @compiled()
@@ -315,14 +318,17 @@ def _sensors(spec: MotionCaptureSpec, bodies: int, period_s: float, gravity_m_s2
     """Sensors of load and drones, (bodies,)."""
     interval_s = max(1.0 / spec.rate_hz, period_s)
     sensors = np.zeros(bodies, SENSORS)
-    sensors["period"], sensors["gravity"], sensors["seen"] = period_s, gravity_m_s2, True
+    sensors["period"] = period_s
+    sensors["gravity"] = gravity_m_s2
+    sensors["seen"] = True
     sensors["samples_per_period"] = spec.rate_hz * period_s
     sensors["dropout"] = spec.dropout_fraction
     sensors["position_noise"] = spec.position_noise_m
     sensors["attitude_noise"] = spec.attitude_noise_rad
     sensors["gyro_noise"] = spec.gyro_noise_rad_s
     sensors["accelerometer_noise"] = spec.accelerometer_noise_m_s2
-    drones, load = sensors[1:], sensors[0]
+    drones = sensors[1:]
+    load = sensors[0]
     drones["position_gain"], drones["velocity_gain"], drones["attitude_gain"] = _gains(
         spec, period_s
     )
@@ -385,7 +391,8 @@ def drone_errors(
     """
     if isinstance(spec, TruthSpec):
         # A thrust that is turned by the noise of the attitude: about the weight, and as much again.
-        noise, turned_m_s2 = spec.noise, 2.0 * gravity_m_s2 * spec.noise
+        noise = spec.noise
+        turned_m_s2 = 2.0 * gravity_m_s2 * spec.noise
         errors = noise, noise, turned_m_s2, noise
     else:
         interval_s = max(1.0 / spec.rate_hz, period_s)
@@ -461,7 +468,8 @@ def _go_on(e, dt):
 @compiled()
 def _integrate_imu(truth, noise, sensors, e):
     """Predict a drone by its IMU, which feels the mean acceleration over the step."""
-    dt, up = sensors.period, (0.0, 0.0, sensors.gravity)
+    dt = sensors.period
+    up = (0.0, 0.0, sensors.gravity)
     felt = rotate_back_by(truth.attitude, add(truth.acceleration, up))
     felt = add(felt, scale(sensors.accelerometer_noise, noise.accelerometer))
     put(e.omega, add(truth.omega, scale(sensors.gyro_noise, noise.gyro)))
@@ -487,7 +495,8 @@ def _correct(ring, i, then, sensors):
     w, x, y, z = quaternion_product(conjugate(old.attitude), old.sampled_attitude)
     turn = scale(2.0 if w >= 0.0 else -2.0, (x, y, z))
     for d in range(ring.shape[0]):
-        p, since = ring[(then + d) % ring.shape[0], i], d * sensors.period
+        p = ring[(then + d) % ring.shape[0], i]
+        since = d * sensors.period
         increase(p.position, scale(sensors.position_gain + sensors.velocity_gain * since, miss))
         increase(p.velocity, scale(sensors.velocity_gain, miss))
         angle = sensors.attitude_gain + sensors.omega_gain * since
@@ -501,12 +510,20 @@ def step_estimates(motion, estimate, noise, sensors, ring, tick, first):
 
     The IMU is integrated, a sample taken if one is due, the one that arrives fused.
     """
-    truths, estimates = motion.reshape(-1).view(MOTION), estimate.reshape(-1).view(MOTION)
+    truths = motion.reshape(-1).view(MOTION)
+    estimates = estimate.reshape(-1).view(MOTION)
     noises = noise.reshape(-1).view(NOISE)
-    now, then = tick % ring.shape[0], (tick + 1) % ring.shape[0]  # the oldest is one latency old
+    # the oldest is one latency old
+    now = tick % ring.shape[0]
+    then = (tick + 1) % ring.shape[0]
     for i in range(first, len(sensors)):
-        truth, e, s, p = truths[i], estimates[i], sensors[i], ring[now, i]
-        vx, vy, vz = e.velocity[0], e.velocity[1], e.velocity[2]
+        truth = truths[i]
+        e = estimates[i]
+        s = sensors[i]
+        p = ring[now, i]
+        vx = e.velocity[0]
+        vy = e.velocity[1]
+        vz = e.velocity[2]
         if i == 0:
             _go_on(e, s.period)
         else:
@@ -559,7 +576,9 @@ def sense(truth, faults, sensed):
     """Write what is sensed of all bodies, (1 + n,), with the faults of the drones, (n,)."""
     sensed[0] = truth[0]
     for i in range(len(faults)):
-        t, s, f = truth[1 + i], sensed[1 + i], faults[i]
+        t = truth[1 + i]
+        s = sensed[1 + i]
+        f = faults[i]
         level = from_rotation_vector((f.tilt[0], f.tilt[1], 0.0))
         put(s.position, add(t.position, rotate_by(t.attitude, f.offset)))
         put(s.velocity, add(t.velocity, rotate_by(t.attitude, cross(t.omega, f.offset))))

@@ -38,8 +38,11 @@ class CaptureRelay:
         self.judge = CaptureFilter.of(self.bodies, MocapLimits(), system, tied=tied)
         self.faults: list[tuple[object, Fault]] = []
         self.used_s = dict.fromkeys(self.bodies, 0.0)
-        self._estimate, self._ring, self._period_s = estimate, ring, period_s
-        self._rate, self._late = samples_per_period, len(ring) - 1
+        self._estimate = estimate
+        self._ring = ring
+        self._period_s = period_s
+        self._rate = samples_per_period
+        self._late = len(ring) - 1
         self._seen: dict[str, Pose] = {}
 
     def next_arrival(self, tick: int) -> float:
@@ -72,7 +75,8 @@ class CaptureRelay:
             self._seen[self.bodies[row]] = seen
         sent = self._sent()
         for row in rows:
-            body, sample = self.bodies[row], arriving[row]
+            body = self.bodies[row]
+            sample = arriving[row]
             pose = sent.get(body)
             if pose is None or not self.judge.take(now_s, body, Sample(stamp_s, *pose)):
                 sample["sampled"] = False

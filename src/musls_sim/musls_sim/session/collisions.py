@@ -86,7 +86,8 @@ class CollisionWatch:
 
     def __init__(self, plant: Plant, obstacles: Sequence[AnyObstacle] = ()) -> None:
         """Prepare for a system in its state at the start."""
-        self._plant, self._motion = plant, plant.state.motion
+        self._plant = plant
+        self._motion = plant.state.motion
         system = plant.system
         n = system.n_drones + 1
         self._names = ["load", *(f"drone_{i}" for i in range(1, n))]
@@ -102,7 +103,8 @@ class CollisionWatch:
         self._cables = _fastened_cables(system, self._names)
         self._near = np.zeros((len(self._cables), n), dtype=bool)
         self._touched: dict[tuple[str, str], int] = {}
-        self.obstacles, self._solids = obstacles, solids_of(obstacles)
+        self.obstacles = obstacles
+        self._solids = solids_of(obstacles)
         self._bodies = [*self._names, *(f"cable_{k + 1}" for k in range(system.n_cables))]
         self.closest = np.zeros(len(obstacles), CLOSEST)
         self.closest["gap"] = np.inf
@@ -173,7 +175,8 @@ class CollisionWatch:
 
     def _touched_obstacles(self, own: Records, time_s: float) -> Iterator[Collision]:
         """Load and drones that touch an obstacle now."""
-        n, bodies = len(self._names), (own, self._first, self._reach, self._motion)
+        n = len(self._names)
+        bodies = (own, self._first, self._reach, self._motion)
         noted = self.closest, self._touching[:n], time_s
         if watch_bodies(*bodies, self._solids, *noted, self._plant.period_s):
             yield from self._touches(range(n))

@@ -208,7 +208,8 @@ def build_plant(scenario: Scenario) -> Plant:
 
 def oriented(scenario: Scenario) -> StartSpec:
     """The start; bodies of a state whose attitude is not given have that of a start in the air."""
-    start, hanging = scenario.start, scenario.hanging
+    start = scenario.start
+    hanging = scenario.hanging
     if start.kind != "state" or hanging is None or hanging.refusal is not None:
         return start
     rest = hanging.on_massless_cables if scenario.cable_model == "massless" else hanging.rest
@@ -218,7 +219,8 @@ def oriented(scenario: Scenario) -> StartSpec:
         w, x, y, z = wxyz
         return body if body.orientation_wxyz else replace(body, orientation_wxyz=(w, x, y, z))
 
-    load, drones = start.load, start.drones or ()
+    load = start.load
+    drones = start.drones or ()
     if len(drones) == len(drones_wxyz):  # a wrong number is refused with the plant
         drones = tuple(turned(*pair) for pair in zip(drones, drones_wxyz, strict=True))
     return replace(start, load=load and turned(load, load_wxyz), drones=drones)
@@ -232,7 +234,8 @@ def swung_out(setup: PlantSetup, cable_model: str) -> StartSpec:
     """
     if cable_model == "rigid_rods":
         raise ConfigError("start.swing_deg: rods do not swing, must be 0 with rigid_rods")
-    start, hanging = setup.start, setup.hanging
+    start = setup.start
+    hanging = setup.hanging
     assert hanging is not None  # such a flight begins in formation
     rest = hanging.on_massless_cables if cable_model == "massless" else hanging.rest
     system = formation_of(setup.system, "start.swing_deg")
@@ -272,13 +275,15 @@ def flight_plan(scenario: Scenario) -> FlightPlan:
 
 def mission_guidance(components: Components, observers: Sequence[Observer]) -> Guidance:
     """Make the guidance that flies the mission's plan."""
-    scenario, out = components.scenario, Outlet()
+    scenario = components.scenario
+    out = Outlet()
     estimator = components.estimator
     known = KnownState.always(estimator.estimate, components.plant.state.rotor_speed_rad_s)
     guard = None
     if isinstance(estimator, MotionCapture) and estimator.relay is not None:
         guard = Guard()
-        known.doubts, known.heard_s = estimator.relay.judge.doubts, estimator.relay.used_s
+        known.doubts = estimator.relay.judge.doubts
+        known.heard_s = estimator.relay.used_s
         known.heard_s[OFFBOARD] = np.inf
     flight = guide(
         components.plan,
@@ -296,7 +301,9 @@ def mission_guidance(components: Components, observers: Sequence[Observer]) -> G
 
 
 def _plan(scenario: Scenario, plant: Plant) -> FlightPlan:
-    mission, n, state = scenario.mission, scenario.system.n_drones, plant.state
+    mission = scenario.mission
+    n = scenario.system.n_drones
+    state = plant.state
     yaws = yaw_of(state.orientation_wxyz)
     load = np.append(state.position_enu_m[0], yaws[0])
     refuse_stages(scenario.brief)

@@ -110,11 +110,16 @@ class Control:
 
         `setpoint_link`: brings set-points to the autopilot late; None for at once.
         """
-        self._guidance, self._command, self._inputs = guidance, command, inputs
+        self._guidance = guidance
+        self._command = command
+        self._inputs = inputs
         inputs.rotor_command_rad_s = command.omega_cmd_rad_s
-        self._system, self._period_s = components.scenario.system, components.plant.period_s
-        self._state, self._estimate = components.plant.state, components.estimator.estimate
-        self._autopilot, self.sent = components.autopilot, links.heard
+        self._system = components.scenario.system
+        self._period_s = components.plant.period_s
+        self._state = components.plant.state
+        self._estimate = components.estimator.estimate
+        self._autopilot = components.autopilot
+        self.sent = links.heard
         self.heard = (links if setpoint_link is None else setpoint_link).heard
         compiled = type(components.autopilot) in (Px4Cascade, NoAutopilot)
         self._cascade: Parts = (release_bodies, fly_autopilots) if compiled else ()
@@ -143,7 +148,8 @@ class Control:
                 f"a controller of level {level.value} cannot fly real PX4s: choose level "
                 f"{' or '.join(able.value for able in BY_AUTOPILOT)}, or autopilot.kind: builtin"
             )
-        self._flown, self._plan = controller, components.plan
+        self._flown = controller
+        self._plan = components.plan
         self._law = LAWS.get(type(controller))
         self._complete(level, tracker)
         self._controller = WatchedController(
@@ -185,14 +191,16 @@ class Control:
 
     def command(self, tick: int) -> None:
         """Write the commands of a controller in Python."""
-        controller, time_s = self._controller, tick * self._period_s
+        controller = self._controller
+        time_s = tick * self._period_s
         assert controller is not None
         if not self._flies:
             self.take_over(time_s)
         in_plan = tick - round(self._guidance.begin_s / self._period_s)
         followed = self._guidance.reference or self._plan.reference
         if followed is not self._asked_of:
-            self._asked_of, self._reference = followed, followed.stepped(self._period_s)
+            self._asked_of = followed
+            self._reference = followed.stepped(self._period_s)
         commands = controller.step(time_s, self._reference.at(in_plan), self._estimate)
         if self.level is ControlLevel.DRONE_SETPOINTS:
             self._follow_setpoints(commands, tick)
@@ -207,7 +215,8 @@ class Control:
         if commands.shape[1] == SETPOINT_COLUMNS:
             rows[:, :11] = commands[:, :11]
         else:
-            rows[:, 0:3], rows[:, 9] = commands[:, 0:3], commands[:, 3]
+            rows[:, 0:3] = commands[:, 0:3]
+            rows[:, 9] = commands[:, 3]
         self._guidance.on_controller_setpoints(tick)
 
     def choose_setpoints(self, tick: int) -> Parts:
@@ -264,14 +273,17 @@ class Control:
     def _hand_back(self) -> None:
         """Give control back to the autopilot at the present thrust, as after a long hover."""
         self._flies = False
-        wrench, speeds = self._inputs.wrench_body, self._state.rotor_speed_rad_s
+        wrench = self._inputs.wrench_body
+        speeds = self._state.rotor_speed_rad_s
         if self.level is ControlLevel.IDEAL_THRUST_MOMENT:  # the rotors carry what these carried
-            thrust_n, moment_n_m = wrench[1:, 5].copy(), wrench[1:, 0:3].copy()
+            thrust_n = wrench[1:, 5].copy()
+            moment_n_m = wrench[1:, 0:3].copy()
             mixer = RotorMixer(self._system.drones)
             mixer.step(thrust_n, moment_n_m, self._command.omega_cmd_rad_s)
             speeds[:] = self._command.omega_cmd_rad_s
         if self.level is not ControlLevel.DRONE_SETPOINTS:
-            carried, aside = self._plan.carried, None
+            carried = self._plan.carried
+            aside = None
             if carried is not None:
                 load_yaw_rad = float(yaw_of(self._estimate.orientation_wxyz[0]))
                 aside = carried.aside_m_s2(1.0, load_yaw_rad)
@@ -281,7 +293,8 @@ class Control:
 
     def _complete(self, level: ControlLevel, tracker: Tracker) -> None:
         """Choose the compiled stages of a level, and make what they work on."""
-        drones, arrays = self._system.drones, self.arrays
+        drones = self._system.drones
+        arrays = self.arrays
         self._measured: Incremental | None = None
         if level is ControlLevel.AUTOPILOT_FORCES:
             self._ask = ForcesToSetpoints(self._system, self._guidance.setpoint, self._period_s)
@@ -289,7 +302,8 @@ class Control:
             self.setpoints = (ask_for_forces, announce, *self.late)
         if level in BY_AUTOPILOT:
             return
-        self.setpoints, self.rotors = (), (release_bodies, OF_LEVEL[level])
+        self.setpoints = ()
+        self.rotors = (release_bodies, OF_LEVEL[level])
         if level in (ControlLevel.ROTOR_SPEEDS, ControlLevel.IDEAL_THRUST_MOMENT):
             return
         arrays["shares"] = RotorMixer(drones).rotors
@@ -302,7 +316,8 @@ class Control:
                 stiffness, damping = attitude.gains[:, 0]
                 measured = Incremental(drones, self._period_s, damping / stiffness)
                 arrays |= {"measured": measured.drones, "rotor_wrench": measured.wrench}
-                self._measured, self.rotors = measured, (measure_drones, *self.rotors)
+                self._measured = measured
+                self.rotors = (measure_drones, *self.rotors)
 
     def _widths(self, level: ControlLevel) -> tuple[int, ...]:
         """Numbers of columns that commands of a level may have."""

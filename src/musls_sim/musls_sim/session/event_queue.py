@@ -54,12 +54,15 @@ class EventQueue:
         period_s: float,
     ) -> None:
         """`stage_now`: returns the present stage of the mission."""
-        self.context, self._stage_now, self._observers = context, stage_now, observers
+        self.context = context
+        self._stage_now = stage_now
+        self._observers = observers
         self._period_s = period_s
         self._waiting: list[_Waiting] = []
         self._active: list[tuple[float, Event]] = []
         self._begun_s: dict[str, float] = {}
-        self._stage, self._stage_began_s = "", 0.0
+        self._stage = ""
+        self._stage_began_s = 0.0
         self.happened: list[EventRecord] = []
 
     def add(self, event: Event) -> None:
@@ -97,7 +100,8 @@ class EventQueue:
         """Time of the next `step` that does something; in the past where it is not known."""
         times = [end_s for end_s, _ in self._active]
         for waiting in self._waiting:
-            when, held_s = waiting.event.when, waiting.held_at_s
+            when = waiting.event.when
+            held_s = waiting.held_at_s
             begin_s = self._begin_s(when) if held_s is None else held_s
             if waiting.at_once or (begin_s is None and when.event in FOUND_LATE):
                 return 0.0
@@ -110,7 +114,8 @@ class EventQueue:
         """Start and end the events that are due."""
         stage = self._stage_now()
         if stage is not self._stage and stage != self._stage:  # also for events added later
-            self._stage, self._stage_began_s = stage, tick * self._period_s
+            self._stage = stage
+            self._stage_began_s = tick * self._period_s
         if not self._waiting and not self._active:
             return
         time_s = tick * self._period_s

@@ -43,7 +43,8 @@ class TensionPeaks:
 
     def __init__(self, n_cables: int, periods: int) -> None:
         self.periods = periods
-        self.recent_n, self.largest_n = np.zeros(n_cables), np.zeros(n_cables)
+        self.recent_n = np.zeros(n_cables)
+        self.largest_n = np.zeros(n_cables)
 
     def note(self, tick: int, peak_n: Array) -> None:
         """Take in the largest tension of each cable in a control period, (n_cables,)."""
@@ -172,7 +173,8 @@ class Flight(Loop):
     def watch_strength(self, tick: int) -> None:
         """Record once for each cable that its rope would have parted, where no plant parts it."""
         for i, cable in enumerate(self.scenario.system.cables):
-            strength_n, peak_n = cable.break_force_n, self.max_tension_n[i]
+            strength_n = cable.break_force_n
+            peak_n = self.max_tension_n[i]
             if strength_n is None or peak_n <= OVERLOAD * strength_n or i in self._overloaded:
                 continue
             self._overloaded |= {i}
@@ -234,7 +236,8 @@ class Flight(Loop):
 
     def note_controller_events(self, tick: int) -> None:
         """Record events of the controller."""
-        controller, time_s = self.flying, tick * CONTROL_PERIOD_S
+        controller = self.flying
+        time_s = tick * CONTROL_PERIOD_S
         assert controller is not None
         if not (happened := controller.happened):
             return

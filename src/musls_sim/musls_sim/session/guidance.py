@@ -52,7 +52,9 @@ class Guidance:
 
     def __init__(self, n_drones: int, *, can_abort: bool = False) -> None:
         self.setpoint = DroneSetpoints.unset(n_drones)
-        self.stage, self.finished, self.landed = "", False, False
+        self.stage = ""
+        self.finished = False
+        self.landed = False
         self.can_abort = can_abort
         self.arrays: dict[str, NDArray[Any]] = {"play": np.zeros(1, PLAY)}
 
@@ -151,11 +153,15 @@ class MissionGuidance(Guidance):
         """`out`: receivers of the flight's reports and requests, see `act_through`."""
         plan = flight.player.plan
         super().__init__(plan.drone_yaw_rad.shape[1])
-        self.flight, self._autopilot, self._observers = flight, autopilot, observers
+        self.flight = flight
+        self._autopilot = autopilot
+        self._observers = observers
         self.watch: Delivery | None = flight.player.keeper
         self.can_abort = self.watch is not None
-        self._period_s, self._out = period_s, out
-        self._shown, self._heard = -1, 0
+        self._period_s = period_s
+        self._out = out
+        self._shown = -1
+        self._heard = 0
         self._look_s = np.inf if flight.guard is None else 0.0
         self._queue: EventQueue | None = None
         self.setpoint = flight.player.setpoint.drones
@@ -174,7 +180,9 @@ class MissionGuidance(Guidance):
 
     def act_through(self, queue: EventQueue) -> None:
         """Take the queue by which hooks open and close; open what is to be closed later."""
-        self._queue, self._out.tell, self._out.ask = queue, queue.note, queue.apply
+        self._queue = queue
+        self._out.tell = queue.note
+        self._out.ask = queue.apply
         self._out.end_phase = self._tell_end
         if self.watch is not None:
             check_hooks_of(self.watch.given, len(self.flight.known.estimate.tension_n), queue)
@@ -237,7 +245,8 @@ class MissionGuidance(Guidance):
     @property
     def next_s(self) -> float:
         """See `Guidance`."""
-        flight, player = self.flight, self.flight.player
+        flight = self.flight
+        player = self.flight.player
         if self._unheard or self._finds_losses:
             return 0.0
         waits = player.ended and player.state is not PlayState.PAUSED
@@ -303,7 +312,9 @@ class MissionGuidance(Guidance):
 
     def step(self, tick: int) -> None:
         """Update the set-points if it is time to."""
-        time_s, flight, player = tick * self._period_s, self.flight, self.flight.player
+        time_s = tick * self._period_s
+        flight = self.flight
+        player = self.flight.player
         if time_s < self.next_s:
             return
         for event in self._unheard:
@@ -321,7 +332,8 @@ class MissionGuidance(Guidance):
             return
         if time_s < flight.next_s - ROUNDING_S:
             return
-        wanted, shown = flight.step(time_s), self._shown
+        wanted = flight.step(time_s)
+        shown = self._shown
         self._shown = wanted.row
         if self._told != (player.reference, player.begin_s):
             self._told = (player.reference, player.begin_s)
@@ -366,7 +378,8 @@ class MissionGuidance(Guidance):
         asked = self.setpoint.data
         asked = np.where(np.isnan(asked), self._planned, asked)
         position, turn = (part[self.row] for part in self.plan.poses)
-        position, turn = np.vstack([position[:1], asked[:, 0:3]]), turn[:1]
+        position = np.vstack([position[:1], asked[:, 0:3]])
+        turn = turn[:1]
         self._tell(tick * self._period_s, position, np.vstack([turn, from_yaw(asked[:, 9])]))
         if tick % ANNOUNCE_EVERY == 0 and np.isfinite(asked[:, 6:9]).any():
             self.on_controller_acceleration(tick, self.setpoint.data[:, 6:9])

@@ -45,14 +45,18 @@ class LoadEstimation:
         period_s: float,
         generator: np.random.Generator,
     ) -> None:
-        self.estimator, self._state, self._estimate = estimator, state, estimate
+        self.estimator = estimator
+        self._state = state
+        self._estimate = estimate
         self._rotors = rotor_records(scenario.system)
-        self._gravity, self._generator = scenario.physics.gravity_m_s2, generator
+        self._gravity = scenario.physics.gravity_m_s2
+        self._generator = generator
         force = np.zeros((scenario.system.n_drones, 3))
         imu = None if estimator.load_imu is None else np.zeros(6)
         self._sensors = DroneSensors(estimate.drones, force, imu)
         self._on_ground = scenario.start.kind == "ground"
-        self._period_s, self._started = period_s, False
+        self._period_s = period_s
+        self._started = False
 
     @classmethod
     def of(
@@ -91,7 +95,8 @@ class LoadEstimation:
     def step(self, tick: int) -> None:
         """Estimate the load after the drones; `tick` counts periods."""
         sensors = self._sensors
-        drones, speed = sensors.drones.data, self._state.rotor_speed_rad_s
+        drones = sensors.drones.data
+        speed = self._state.rotor_speed_rad_s
         rotor_forces(drones, self._rotors, speed, sensors.rotor_force_enu_n)
         if sensors.load_imu is not None:
             self._feel(sensors.load_imu)
@@ -116,7 +121,9 @@ class LoadEstimation:
             return found
 
     def _feel(self, imu: np.ndarray) -> None:
-        noise, load, spec = self._generator.standard_normal(6), self._state, self.estimator.load_imu
+        noise = self._generator.standard_normal(6)
+        load = self._state
+        spec = self.estimator.load_imu
         assert spec is not None
         felt = load.acceleration_enu_m_s2[0] + [0.0, 0.0, self._gravity]
         imu[:3] = rotate_back_by(load.orientation_wxyz[0], felt)
@@ -129,9 +136,11 @@ def rotor_forces(drones, rotors, speed, out):
     """Write the force of each drone's rotors in still air, world, (n, 3), by their speeds."""
     for i in range(len(drones)):
         q = drones[i, 6:10]
-        up, force = body_z_in_world(q), (0.0, 0.0, 0.0)
+        up = body_z_in_world(q)
+        force = (0.0, 0.0, 0.0)
         for j in range(speed.shape[1]):
-            rotor, omega = rotors[i, j], speed[i, j]
+            rotor = rotors[i, j]
+            omega = speed[i, j]
             force = add(force, scale(rotor.thrust * omega * omega, up))
             hub = add(drones[i, 3:6], rotate_by(q, cross(drones[i, 10:13], rotor.place)))
             beside = sub(hub, scale(dot(hub, up), up))

@@ -86,7 +86,8 @@ class Progress(Observer):
 
     def __init__(self, report: Callable[[float, Any], None]) -> None:
         """Keep the function, which gets the simulated time and the session."""
-        self._report, self._next_s = report, 0.0
+        self._report = report
+        self._next_s = 0.0
 
     def observe(self, time_s: float, loop: Loop) -> None:
         """Report if it is time to."""
@@ -189,7 +190,8 @@ class Loop:
         self.tick = 0
         self._stages: list[Stage] = []
         self._stopped = self._started = False
-        self._begin_s, self._end_s = perf_counter(), 0.0
+        self._begin_s = perf_counter()
+        self._end_s = 0.0
         self._closing = ExitStack()
 
     @property

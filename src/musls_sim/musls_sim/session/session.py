@@ -168,13 +168,18 @@ class Session(TiedToMemory, Flight):
         make_guidance: Callable[[Components, Sequence[Observer]], Guidance],
     ) -> None:
         """Connect everything; what is done in a period stands in `stages.TABLE`."""
-        scenario, components, plant = self.scenario, self.components, self.plant
-        system, faults = scenario.system, scenario.imperfections
-        guided, period_s = flying is None, plant.period_s
+        scenario = self.scenario
+        components = self.components
+        plant = self.plant
+        system = scenario.system
+        faults = scenario.imperfections
+        guided = flying is None
+        period_s = plant.period_s
         self.guidance = guidance = make_guidance(components, self.observers)
         self.inputs = inputs = PlantInputs.zeros(system)
         self.command = MotorCommands.zeros(system.n_drones, system.n_rotors)
-        sent, autopilot = guidance.setpoint, components.autopilot
+        sent = guidance.setpoint
+        autopilot = components.autopilot
         self.links = links = DroneLinks(sent, self.estimate, autopilot, guided=guided)
         self.setpoint_link = None
         if faults.setpoint_delay_s or faults.setpoint_jitter_s:
@@ -224,7 +229,8 @@ class Session(TiedToMemory, Flight):
         if latency_periods := round(faults.command_latency_s / period_s):
             before = plant.state.rotor_speed_rad_s
             latency = CommandLatency(latency_periods, before)
-            inputs.rotor_command_rad_s, self.latency = latency.delayed_rad_s, latency
+            inputs.rotor_command_rad_s = latency.delayed_rad_s
+            self.latency = latency
         cells, own = components.jitter.spawn(2)
         setup = SensorSetup(plant.system, plant.state, period_s, own)
         self.load_cells = LoadCells(plant.system, period_s, cells)
@@ -383,7 +389,9 @@ class Session(TiedToMemory, Flight):
 
     def numbers(self) -> dict[str, Any]:
         """Steps, pace and system for a flight's summary."""
-        plant, scenario, hanging = self.plant, self.scenario, self.scenario.hanging
+        plant = self.plant
+        scenario = self.scenario
+        hanging = self.scenario.hanging
         network = None if self.flying is None else self.flying.network
         links = sum(cable.links for cable in scenario.system.cables)
         return {

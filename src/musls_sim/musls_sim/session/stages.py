@@ -118,7 +118,8 @@ def _reference(flight: Flight) -> Stage:
 
 def _events_ask(scenario: Scenario) -> str:
     for event in scenario.events:
-        when, numbers = event.when, event.changes_numbers_only
+        when = event.when
+        numbers = event.changes_numbers_only
         if isinstance(numbers, tuple) and scenario.cable_model not in numbers:
             return f"events = {event.kind}: with cable_model = {scenario.cable_model}"
         if not numbers:
@@ -165,7 +166,8 @@ def _plan(flight: Flight) -> Stage:
 
 @entry("noise of sensors, gusts and late set-points", "session/compiled_stages/noise.py")
 def _noise(flight: Flight) -> Stage | None:
-    estimator, link = flight.components.estimator, flight.setpoint_link
+    estimator = flight.components.estimator
+    link = flight.setpoint_link
     sensors = isinstance(estimator, MotionCapture) or getattr(estimator, "noise", 0.0) > 0.0
     others = len(flight.load_cells.records) or (link is not None and link.jitters)
     drawn = sensors or others or not flight.components.wind.steady
@@ -288,7 +290,8 @@ def _plant_asks(scenario: Scenario) -> str:
 
 @entry("one control period of physics", "plants/", _plant_asks)
 def _plant(flight: Flight) -> Stage:
-    inputs, parts = flight.inputs, dict[int, Parts]()
+    inputs = flight.inputs
+    parts = dict[int, Parts]()
 
     def choose(tick: int) -> Parts:
         step = flight.plant.compiled_step if inputs.motion is None else None
@@ -359,7 +362,8 @@ def _capture(flight: Flight) -> Stage | None:
 
 @entry("what motion capture and IMU make of the state", "sensors/estimation.py")
 def _estimation(flight: Flight) -> Stage:
-    sensed, estimator = flight.components.sensed, flight.components.estimator
+    sensed = flight.components.sensed
+    estimator = flight.components.estimator
     sense = () if sensed is None else (compiled.sense_motion,)
     capture = isinstance(estimator, MotionCapture)
     know = compiled.capture_motion if capture else compiled.know_truth

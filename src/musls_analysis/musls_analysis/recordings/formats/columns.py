@@ -38,7 +38,9 @@ from musls_description.config.text_tables import TextRow, cells_of, rows_of
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import rotate
 
-POSITION, QUATERNION, ANGLES = ("x", "y", "z"), ("qw", "qx", "qy", "qz"), ("roll", "pitch", "yaw")
+POSITION = ("x", "y", "z")
+QUATERNION = ("qw", "qx", "qy", "qz")
+ANGLES = ("roll", "pitch", "yaw")
 MATRIX = tuple(f"r{i}{j}" for i in "123" for j in "123")
 DESIRED = ("des_x", "des_y", "des_z", "des_yaw")
 LEFT_OUT = "-"
@@ -345,7 +347,8 @@ def read_table(
             own = labels[0]
             _refuse_mixed(names, texts, time, columns, whole[""])
         whole = {name or own: body for name, body in whole.items()}
-    tracks, setpoints = {}, {}
+    tracks = {}
+    setpoints = {}
     for name, body in whole.items():
         values = {part: columns[place] for part, place in body.items()}
         tracks[name] = _track(time, values, by_row)
@@ -406,11 +409,13 @@ def _by_label(
         yield label, _track(time[which], {p: columns[k][which] for p, k in body.items()}, True)
 
 
-MIXED_SHARE, MIXED_REACH = 0.4, 0.2
+MIXED_SHARE = 0.4
+MIXED_REACH = 0.2
 """Rows at the time of another, and how far they are from it, as a share of all places' extent,
 from which a table seems to hold several bodies."""
 
-MOST_BODIES, ROWS_TRIED = 100, 4000
+MOST_BODIES = 100
+ROWS_TRIED = 4000
 
 
 def _refuse_mixed(
@@ -424,7 +429,8 @@ def _refuse_mixed(
     place = np.column_stack([columns[body[axis]] for axis in POSITION])
     good = np.isfinite(place).all(axis=1) & np.isfinite(time)
     rows = np.flatnonzero(good)[np.argsort(time[good], kind="stable")][:ROWS_TRIED]
-    time, place = time[rows], place[rows]
+    time = time[rows]
+    place = place[rows]
     steps = np.linalg.norm(np.diff(place, axis=0), axis=1)
     again = np.diff(time) == 0.0
     if not len(steps):

@@ -85,7 +85,8 @@ def read_flight_log(path: Path, options: ReadOptions) -> Capture:
     rows, index = numbers_of([line.split() for line in data], columns, wanted, notes)
     finite = np.isfinite(rows[:, 0])
     note(notes, len(rows) - int(finite.sum()), "row{s} without a finite time dropped")
-    rows, index = rows[finite], index[finite]
+    rows = rows[finite]
+    index = index[finite]
     time_s, starts_s = _one_clock(rows[:, 0], index, markers)
     setpoints = {b: _track(time_s, rows, 1 + 12 * i) for i, b in enumerate(bases)}
     measured = {b: _track(time_s, rows, 7 + 12 * i) for i, b in enumerate(bases)}
@@ -150,5 +151,6 @@ def _stages(
     names = [marker.name for marker in markers]
     first_s, last_s = float(time_s.min()), float(time_s.max())
     if starts_s[0] > first_s:
-        starts_s, names = [first_s, *starts_s], ["before", *names]
+        starts_s = [first_s, *starts_s]
+        names = ["before", *names]
     return stages_from_changes(starts_s, names, first_s, last_s)

@@ -55,7 +55,8 @@ def read_motive(path: Path, options: ReadOptions) -> Capture:
         head |= {"type": above[types[0]], "name": above[types[0] + 1]}
     if not {"type", "name"} <= set(head):
         raise ConfigError("no header rows Type and Name")
-    axis, quantity = cells[names_at], cells[names_at - 1]
+    axis = cells[names_at]
+    quantity = cells[names_at - 1]
     places: dict[str, dict[str, int]] = {}
     for k in range(2, len(axis)):
         if _cell(head["type"], k).lower() == _MOTIVE_BODY and _cell(quantity, k):
@@ -112,7 +113,8 @@ def _quaternions_of(angles_deg: np.ndarray, order: str) -> np.ndarray:
 
 _ROTATIONS = ({"RX", "RY", "RZ"}, {"RX", "RY", "RZ", "RW"})
 _PLACE = ("TX", "TY", "TZ")
-_HEAD, _GLOBAL = ["frame", "sub frame"], "Global Angle"
+_HEAD = ["frame", "sub frame"]
+_GLOBAL = "Global Angle"
 
 
 def is_vicon(first_lines: Sequence[str]) -> bool:
@@ -139,7 +141,8 @@ def read_vicon(path: Path, options: ReadOptions) -> Capture:
     if not sections:
         raise ConfigError("no bodies with TX, TY, TZ and RX, RY, RZ in it")
     head, bodies = sections[0]
-    columns, places = len(cells[head]), [place for body in bodies.values() for place in body]
+    columns = len(cells[head])
+    places = [place for body in bodies.values() for place in body]
     units: dict[str, str] = {}
     tables = [_section(cells, head, heads, columns, places, notes)]
     _to_one_unit(tables[0], cells[head + 1 : head + 2], cells[head], places, options, units)
@@ -155,7 +158,8 @@ def read_vicon(path: Path, options: ReadOptions) -> Capture:
             tables.append(table)
     table = np.vstack(tables)
     time_s = _times(table[:, 0], table[:, 1], _rate(cells[:head]), notes)
-    tracks, start = {}, 2
+    tracks = {}
+    start = 2
     for name, body in bodies.items():
         values = table[:, start : start + len(body)]
         start += len(body)
@@ -338,7 +342,8 @@ def read_qualisys(path: Path, options: ReadOptions) -> Capture:
     if not len(table):
         raise ConfigError("no frames below the column names")
     if timed:
-        time_s, table = table[:, 0], table[:, 1:]
+        time_s = table[:, 0]
+        table = table[:, 1:]
     else:
         rate = (about.get("FREQUENCY") or [""])[0]
         if not _is_number(rate) or float(rate) <= 0.0:

@@ -54,18 +54,24 @@ Rows = Iterable[Transforms]
 
 def _of_tf(topic: str, log_s: np.ndarray, fields: Fields) -> Rows:
     for one in fields["transforms"]:
-        header, pose = one["header"], one["transform"]
+        header = one["header"]
+        pose = one["transform"]
         yield Transforms(
-            _stamp_s(header["stamp"]), log_s, header["frame_id"], one["child_frame_id"],
-            pose["translation"], pose["rotation"],
-        )  # fmt: skip
+            _stamp_s(header["stamp"]),
+            log_s,
+            header["frame_id"],
+            one["child_frame_id"],
+            pose["translation"],
+            pose["rotation"],
+        )
 
 
 def _of_pose(*path: str) -> Callable[[str, np.ndarray, Fields], Rows]:
     """A message with a header and one pose, which is named by its topic."""
 
     def rows(topic: str, log_s: np.ndarray, fields: Fields) -> Rows:
-        header, pose = fields["header"], fields
+        header = fields["header"]
+        pose = fields
         for part in path:
             pose = pose[part]
         position, turn = list(pose.values())[:2]
@@ -77,7 +83,8 @@ def _of_pose(*path: str) -> Callable[[str, np.ndarray, Fields], Rows]:
 
 def _of_point(topic: str, log_s: np.ndarray, fields: Fields) -> Rows:
     """geometry_msgs/PointStamped: a place without attitude."""
-    header, point = fields["header"], fields["point"]
+    header = fields["header"]
+    point = fields["point"]
     name = _constant(topic, len(log_s))
     turn = np.full((len(log_s), 4), np.nan)
     yield Transforms(_stamp_s(header["stamp"]), log_s, header["frame_id"], name, point, turn)
@@ -91,9 +98,13 @@ def _of_named(bodies: str, name: str) -> Callable[[str, np.ndarray, Fields], Row
         for one in fields[bodies]:
             pose = one["pose"]
             yield Transforms(
-                _stamp_s(header["stamp"]), log_s, header["frame_id"], one[name],
-                pose["position"], pose["orientation"],
-            )  # fmt: skip
+                _stamp_s(header["stamp"]),
+                log_s,
+                header["frame_id"],
+                one[name],
+                pose["position"],
+                pose["orientation"],
+            )
 
     return rows
 
@@ -109,8 +120,10 @@ def _of_vicon(topic: str, log_s: np.ndarray, fields: Fields) -> Rows:
 def _of_px4_odometry(topic: str, log_s: np.ndarray, fields: Fields) -> Rows:
     """px4_msgs/VehicleOdometry: NED and FRD, microseconds of the autopilot's clock."""
     stamp_s = 1e-6 * fields["timestamp_sample"].astype(float)
-    position, turn = world_enu_ned(fields["position"]), orientation_enu_ned(fields["q"])
-    name, empty = _constant(topic, len(log_s)), _constant("", len(log_s))
+    position = world_enu_ned(fields["position"])
+    turn = orientation_enu_ned(fields["q"])
+    name = _constant(topic, len(log_s))
+    empty = _constant("", len(log_s))
     yield Transforms(stamp_s, log_s, empty, name, position, turn)
 
 
@@ -118,18 +131,21 @@ def _of_px4_position(topic: str, log_s: np.ndarray, fields: Fields) -> Rows:
     """px4_msgs/VehicleLocalPosition; its attitude is on a topic of its own."""
     stamp_s = 1e-6 * fields["timestamp_sample"].astype(float)
     position = world_enu_ned(np.column_stack([fields[axis] for axis in "xyz"]))
-    name, empty = _constant(topic, len(log_s)), _constant("", len(log_s))
+    name = _constant(topic, len(log_s))
+    empty = _constant("", len(log_s))
     yield Transforms(stamp_s, log_s, empty, name, position, np.full((len(log_s), 4), np.nan))
 
 
 def _of_px4_attitude(topic: str, log_s: np.ndarray, fields: Fields) -> Rows:
     stamp_s = 1e-6 * fields["timestamp_sample"].astype(float)
-    name, empty = _constant(topic, len(log_s)), _constant("", len(log_s))
+    name = _constant(topic, len(log_s))
+    empty = _constant("", len(log_s))
     zero = np.zeros((len(log_s), 3))
     yield Transforms(stamp_s, log_s, empty, name, zero, orientation_enu_ned(fields["q"]))
 
 
-_PX4_POSITION, _PX4_ATTITUDE = "vehicle_local_position", "vehicle_attitude"
+_PX4_POSITION = "vehicle_local_position"
+_PX4_ATTITUDE = "vehicle_attitude"
 
 POSES: Mapping[str, Callable[[str, np.ndarray, Fields], Rows]] = {
     "geometry_msgs/msg/PoseStamped": _of_pose("pose"),
@@ -177,7 +193,8 @@ def capture_of(moving: Transforms, fixed: Transforms | None, format: str) -> Cap
     parents = {child.decode(): parent.decode() for child, parent in sorted(pairs, reverse=True)}
     rows = {name: moving.child == name.encode() for name in parents}
     times_s = _times(moving, rows, notes)
-    tracks, roots = {}, {}
+    tracks = {}
+    roots = {}
     for name in parents:
         position, turn, roots[name] = _in_root(moving, fixed, name, rows[name])
         tracks[name] = RawTrack(times_s[name], position, turn)
@@ -198,9 +215,11 @@ def _times(
 
     A PX4's clock begins at its start; a driver may leave its stamps empty.
     """
-    times_s, late_s = {}, {}
+    times_s = {}
+    late_s = {}
     for name, which in rows.items():
-        stamp_s, log_s = moving.stamp_s[which], moving.log_s[which]
+        stamp_s = moving.stamp_s[which]
+        log_s = moving.log_s[which]
         if len(stamp_s) > 2 and np.ptp(stamp_s) == 0.0:
             notes.append(f"stamps of {name} are all {stamp_s[0]:g}: its times of logging are used")
             stamp_s = log_s
@@ -225,14 +244,16 @@ def _in_root(
     if len(parents) > 1:
         names = ", ".join(p.decode() for p in parents)
         raise ConfigError(f"{name} has several parents: {names}")
-    position, q = moving.position_m[rows], moving.orientation_wxyz[rows]
+    position = moving.position_m[rows]
+    q = moving.orientation_wxyz[rows]
     parent = parents[0]
     seen = {name.encode()}
     while fixed is not None and np.any(fixed.child == parent) and parent not in seen:
         seen.add(parent)
         k = int(np.flatnonzero(fixed.child == parent)[-1])
         turn = np.broadcast_to(fixed.orientation_wxyz[k], q.shape)
-        position, q = fixed.position_m[k] + rotate(turn, position), product(turn, q)
+        position = fixed.position_m[k] + rotate(turn, position)
+        q = product(turn, q)
         parent = fixed.parent[k]
     return position, q, parent.decode()
 

@@ -24,7 +24,8 @@ from musls_control.px4.frames import orientation_enu_ned, world_enu_ned
 from musls_description.config.errors import ConfigError, check_regular, install_command
 
 SUFFIX = ".ulg"
-_POSITION, _ATTITUDE = "vehicle_local_position", "vehicle_attitude"
+_POSITION = "vehicle_local_position"
+_ATTITUDE = "vehicle_attitude"
 
 
 def is_ulog(first_lines: Sequence[str]) -> bool:
@@ -146,7 +147,8 @@ def open_ulog(path: Path, topics: Sequence[str], notes: list[str]) -> Any:
     return log
 
 
-_HEADER_BYTES, _KINDS = 16, frozenset(b"BFIMPQARDLCSO")
+_HEADER_BYTES = 16
+_KINDS = frozenset(b"BFIMPQARDLCSO")
 """Length of a log's head, and the kinds of its messages."""
 
 _RUN = 8
@@ -160,8 +162,11 @@ def whole_messages(data: bytes, notes: list[str]) -> bytes:
     equally long. One that is cut at the end of the file is left alone.
     """
     sizes: dict[int, int] = {}
-    parts, start, at = [], 0, _HEADER_BYTES
-    lost, first_lost = 0, 0.0
+    parts = []
+    start = 0
+    at = _HEADER_BYTES
+    lost = 0
+    first_lost = 0.0
     while at < len(data):
         after = _after_message(data, at, sizes)
         if after is not None:
@@ -197,7 +202,8 @@ def _after_message(data: bytes, at: int, sizes: dict[int, int]) -> int | None:
 
 def _is_run(data: bytes, at: int, sizes: dict[int, int]) -> bool:
     """Whether messages follow each other from a place on, known ones among them, or to the end."""
-    trial, known = dict(sizes), False
+    trial = dict(sizes)
+    known = False
     for _ in range(_RUN):
         known = known or data[at + 2 : at + 3] == b"D"
         after = _after_message(data, at, trial)

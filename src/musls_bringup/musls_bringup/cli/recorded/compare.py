@@ -105,7 +105,8 @@ def run(
             shown.update(f"stage {name}", k / len(names))
             spans = [spans_s[0], *[[]] * len(others), *[spans_s[1]] * len(sims)]
             first, *cuts = cut_alike(recordings, name, skips, spans)
-            flown, calibrating = cuts[len(others) :], cuts[: len(others)]
+            flown = cuts[len(others) :]
+            calibrating = cuts[: len(others)]
             found = compare_stage(name, first, flown, compare_options, calibrating)
             comparisons.append(found)
     for line in (line for found in comparisons for line in found.warnings):

@@ -56,7 +56,9 @@ def _options(
     bodies: Annotated[
         _Texts,
         typer.Option(
-            "--bodies", "--frames", "--topic",
+            "--bodies",
+            "--frames",
+            "--topic",
             metavar="BODY=NAME,...",
             help="Name in the recording of load, drone_1, ...: a rigid body, TF frame or topic of "
             "poses, if it is not recognised.",
@@ -75,7 +77,7 @@ def _options(
             metavar="BODY=S", help="Added to a body's recorded times [s]; may be repeated."
         ),
     ] = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Options of reading, from the texts of the command line."""
     from musls_analysis.recordings.options import LARGEST_CLOCK_S, ReadOptions
 

@@ -60,11 +60,17 @@ def run(
     for one in contents(flight):
         low, high = one.height_m
         table.add_row(
-            one.body, str(one.samples), f"{one.rate_hz:.4g}", f"{one.start_s:.3f}",
-            f"{one.end_s:.3f}", f"{one.longest_gap_s:.3g}", f"{low:.2f} to {high:.2f}",
-            f"{one.fastest_m_s:.2f}", "unknown" if isnan(one.tilt_deg) else f"{one.tilt_deg:.1f}",
+            one.body,
+            str(one.samples),
+            f"{one.rate_hz:.4g}",
+            f"{one.start_s:.3f}",
+            f"{one.end_s:.3f}",
+            f"{one.longest_gap_s:.3g}",
+            f"{low:.2f} to {high:.2f}",
+            f"{one.fastest_m_s:.2f}",
+            "unknown" if isnan(one.tilt_deg) else f"{one.tilt_deg:.1f}",
             "yes" if one.has_setpoint else "no",
-        )  # fmt: skip
+        )
     console = new_console()
     console.print(table)
     stages = [f"{s.name} {s.start_s:.1f} to {s.end_s:.1f} s" for s in flight.stages]

@@ -346,16 +346,21 @@ def identify(
     names = None if parameters is None else parameters.split(",")
     if geometry:
         taut = taut_geometry(replays, chosen)
-        chosen, spec = taut.setup.system, taut.setup.spec
+        chosen = taut.setup.system
+        spec = taut.setup.spec
         for replay in replays:
             replay.spec = spec
         print(taut)
     with result_folder(folder, overwrite=overwrite) as work:
         with ProgressDisplay("identifying", "compiles on first use") as shown:
             found = fit_replays(
-                replays, chosen, names, cable_model=cable_model,
-                workers=workers, progress=shown.update,
-            )  # fmt: skip
+                replays,
+                chosen,
+                names,
+                cable_model=cable_model,
+                workers=workers,
+                progress=shown.update,
+            )
         write_estimate(found, work)
         print(found)
         if drones:

@@ -55,9 +55,14 @@ def run(
     if fit_on and leave_stage_out:
         raise ConfigError("--fit-on, --leave-stage-out: choose one of the two")
     command = _command(
-        "reproduce", *map(str, flights), seeds=[seeds], system=system, set=settings, offset=offset,
+        "reproduce",
+        *map(str, flights),
+        seeds=[seeds],
+        system=system,
+        set=settings,
+        offset=offset,
         fit_on=fit_on,
-    )  # fmt: skip
+    )
     reproduce_options = ReproduceOptions(
         systems=system or ["x500_trio", "x500_trio_swivel"],
         seeds=seeds,
@@ -151,12 +156,15 @@ def paper(
     for group in dict.fromkeys(result.group for result in results):
         rows = [
             (
-                r.row.what, r.row.unit, number(r.row.paper),
+                r.row.what,
+                r.row.unit,
+                number(r.row.paper),
                 "-" if r.ours is None else number(r.ours),
                 "-" if r.ratio is None else f"{r.ratio:.2f}",
             )
-            for r in results if r.group == group
-        ]  # fmt: skip
+            for r in results
+            if r.group == group
+        ]
         console.print(new_table(group, "unit", "paper", "ours", "ours / paper", rows=rows))
         console.print()
     typer.echo(f"results in {folder}: open report.html", err=True)

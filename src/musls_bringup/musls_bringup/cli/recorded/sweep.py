@@ -209,9 +209,14 @@ def _with_progress(
                 shown.note(f"failed {progress.last['id']}: {progress.last['reason']}")
 
         progress = run_sweep(
-            plan, store, FLYER, watch,
-            workers=workers, scheduler=scheduler, retry_failed=retry_failed,
-        )  # fmt: skip
+            plan,
+            store,
+            FLYER,
+            watch,
+            workers=workers,
+            scheduler=scheduler,
+            retry_failed=retry_failed,
+        )
         made = progress.total - progress.before
         if progress.workers and made and not quiet:
             elapsed_s = perf_counter() - begin
@@ -290,10 +295,14 @@ def _points_table(plan: Plan, rows: list[dict[str, Any]]) -> Table:
 
     columns = [
         *(m.column for m in plan.sweep.metrics),
-        *(c for c in dict.fromkeys(k for r in rows for k in r) if c.startswith("errors.load.")
-          and not c.endswith(("max_m", "max_deg"))),
-        "refined_periods", "real_time_factor",
-    ]  # fmt: skip
+        *(
+            c
+            for c in dict.fromkeys(k for r in rows for k in r)
+            if c.startswith("errors.load.") and not c.endswith(("max_m", "max_deg"))
+        ),
+        "refined_periods",
+        "real_time_factor",
+    ]
     table = new_table()
     for key in plan.sweep.parameters:
         table.add_column(escape(plan.sweep.label(key)))
@@ -354,7 +363,8 @@ def benchmark(
                 flown, quick=quick, workers=workers, progress=display.count, kept=kept
             )
     except KeyboardInterrupt as error:
-        interrupt, rows = error, getattr(error, "rows", [])
+        interrupt = error
+        rows = getattr(error, "rows", [])
         if not rows:
             raise
     heads, cells = bench.table(rows)

@@ -33,7 +33,8 @@ LONGEST_TRAIL_S = 86400.0
 LARGEST_SHIFT_S = 1e10
 """Largest time; the clock of a recording may begin in 1970."""
 
-GIF_FPS, MP4_FPS = 20.0, 30.0
+GIF_FPS = 20.0
+MP4_FPS = 30.0
 
 
 @reads("recording")
@@ -222,9 +223,13 @@ def _kind(
 ) -> str:
     """Kind of output: "viewer", "web", "rrd", "html", "png", "gif" or "mp4"."""
     asked = {
-        "png": png is not None, "gif": gif, "mp4": mp4, "rrd": save is not None,
-        "html": html is not None, "web": web,
-    }  # fmt: skip
+        "png": png is not None,
+        "gif": gif,
+        "mp4": mp4,
+        "rrd": save is not None,
+        "html": html is not None,
+        "web": web,
+    }
     kinds = [kind for kind, wanted in asked.items() if wanted]
     if len(kinds) > 1:
         names = " and ".join("--save" if kind == "rrd" else f"--{kind}" for kind in kinds)

@@ -169,9 +169,11 @@ class NmpcController(Controller):
     def __init__(self, given: NmpcSpec, setup: ControlSetup) -> None:
         if given.output == "autopilot":
             self.level = ControlLevel.AUTOPILOT_FORCES  # type: ignore[misc]  # by the scenario
-        self._given, self._setup = given, setup
+        self._given = given
+        self._setup = setup
         self._model = model = PayloadModel(setup)
-        system, n = setup.slung, setup.slung.n_drones
+        system = setup.slung
+        n = setup.slung.n_drones
         self._gravity = np.array([0.0, 0.0, -setup.gravity_m_s2])
         self._shares = shares_of(model.attachments_m, model.resting_n)
         direct = given.output == "direct"
@@ -213,9 +215,12 @@ class NmpcController(Controller):
         if plan is None:
             wanted = counted = self._formation(reference)
         else:
-            wanted, counted = plan.at(time_s), plan.at(time_s + self._ahead_s)
+            wanted = plan.at(time_s)
+            counted = plan.at(time_s + self._ahead_s)
         mass = model.drone_mass_kg[:, None]
-        drones, given, out = estimate.drones, self._given, self._commands
+        drones = estimate.drones
+        given = self._given
+        out = self._commands
         back = given.position_1_s2 * (wanted[:, 0] - drones.position_enu_m)
         back += given.velocity_1_s * (wanted[:, 1] - drones.velocity_enu_m_s)
         out[:, 0:3] = counted[:, 3] + mass * back
@@ -243,7 +248,8 @@ class NmpcController(Controller):
     def _take(self, time_s: float, found: PlannedMotion | None) -> None:
         """Fly a new plan, or the one before if there is none."""
         if found is not None:
-            self._plan, self._failed = found, False
+            self._plan = found
+            self._failed = False
             return
         self._failures += 1
         if not self._failed:
@@ -257,18 +263,23 @@ class NmpcController(Controller):
     ) -> tuple[float, PlannedMotion | None]:
         """A plan from the estimate on, None if none was found, and the time until it is there."""
         begin_s = thread_time()
-        problem, before = self.problem, self._plan
+        problem = self.problem
+        before = self._plan
         measured = self._measured(estimate)
         directions = measured[13:].reshape(2, -1, 3)[0]
         problem.disturbance_n[:] = self._observer.disturbances_n(directions)
         wanted = self._wanted(reference)
         if before is None or self._failed:
-            x, u, steps = wanted.copy(), np.zeros((problem.nodes, problem.nu)), FIRST_STEPS
+            x = wanted.copy()
+            u = np.zeros((problem.nodes, problem.nu))
+            steps = FIRST_STEPS
         else:
-            times_s, steps = time_s + problem.times_s, 1
+            times_s = time_s + problem.times_s
+            steps = 1
             x, u = before.states(times_s)
             beyond = times_s > before.begin_s + before.times_s[-1]
-            x[beyond], u[beyond] = wanted[beyond], 0.0
+            x[beyond] = wanted[beyond]
+            u[beyond] = 0.0
             u = u[:-1]
         x[0, : len(measured)] = measured
         wanted[0] = x[0]
@@ -288,7 +299,8 @@ class NmpcController(Controller):
 
     def _measured(self, estimate: Estimate) -> Array:
         """Load, directions and angular velocities of the cables, as a state begins, (13 + 6 n,)."""
-        load, drones = estimate.records[0], estimate.drones
+        load = estimate.records[0]
+        drones = estimate.drones
         turn = matrix(load["attitude"])
         arms, gap = self._cables(estimate)
         length = np.linalg.norm(gap, axis=1, keepdims=True)
@@ -300,14 +312,18 @@ class NmpcController(Controller):
 
     def _cables(self, estimate: Estimate) -> tuple[Array, Array]:
         """Attachments from the load's centre and the cables from drone to load, world, (n, 3)."""
-        model, load, drones = self._model, estimate.records[0], estimate.drones
+        model = self._model
+        load = estimate.records[0]
+        drones = estimate.drones
         arms = model.attachments_m @ matrix(load["attitude"]).T
         hooks = rotate(drones.orientation_wxyz, model.hooks_m)
         return arms, load["position"] + arms - drones.position_enu_m - hooks
 
     def _wanted(self, reference: LoadReference) -> Array:
         """States of the reference at the nodes, cables as near to the formation as it allows."""
-        model, n, problem = self._model, len(self._model.lengths_m), self.problem
+        model = self._model
+        n = len(self._model.lengths_m)
+        problem = self.problem
         derivatives, tilts = reference.coming(problem.times_s)
         x = np.zeros((len(derivatives), problem.nx))
         for k, (row, tilt) in enumerate(zip(derivatives, tilts, strict=True)):
@@ -323,7 +339,8 @@ class NmpcController(Controller):
             tension = np.maximum(np.linalg.norm(pull, axis=1), 1e-3)
             s = -pull / tension[:, None]
             x[k, :13] = np.r_[row[0, :3], then.orientation_wxyz, row[1, :3], w]
-            x[k, 13 : 13 + 3 * n], x[k, 13 + 9 * n : 13 + 10 * n] = s.ravel(), tension
+            x[k, 13 : 13 + 3 * n] = s.ravel()
+            x[k, 13 + 9 * n : 13 + 10 * n] = tension
         s = x[:, 13 : 13 + 3 * n].reshape(-1, n, 3)
         r = np.cross(s, np.gradient(s, problem.times_s, axis=0))
         x[:, 13 + 3 * n : 13 + 6 * n] = r.reshape(-1, 3 * n)
@@ -331,13 +348,16 @@ class NmpcController(Controller):
 
     def _formation(self, reference: LoadReference) -> Array:
         """Places in formation round the load's reference, as `PlannedMotion.at` returns them."""
-        model, turn = self._model, from_yaw(np.array(reference.yaw_rad))
+        model = self._model
+        turn = from_yaw(np.array(reference.yaw_rad))
         motion = np.zeros((len(model.yaws_rad), 5, 3))
         motion[:, 0] = reference.position_enu_m + rotate(turn, model.formation_m)
-        motion[:, 1], motion[:, 2] = reference.velocity_enu_m_s, reference.acceleration_enu_m_s2
+        motion[:, 1] = reference.velocity_enu_m_s
+        motion[:, 2] = reference.acceleration_enu_m_s2
         pull = rotate(turn, model.resting_n)
         felt = motion[:, 2] - self._gravity
-        motion[:, 3], motion[:, 4] = model.drone_mass_kg[:, None] * felt + pull, -pull
+        motion[:, 3] = model.drone_mass_kg[:, None] * felt + pull
+        motion[:, 4] = -pull
         return motion
 
 
@@ -352,7 +372,8 @@ def _problem(given: NmpcSpec, setup: ControlSetup, model: PayloadModel) -> Probl
     """The optimal control problem of a system."""
     from musls_control.controllers.nmpc.ocp import Bounds, Planes, Problem, SlungModel
 
-    system, n = setup.slung, setup.slung.n_drones
+    system = setup.slung
+    n = setup.slung.n_drones
     box = system.load.collision
     center_m = np.array(box.center_m) + model.attachments_m[0] - system.load.cable_attachments_m[0]
     half_m = 0.5 * np.array(box.size_m)
@@ -398,7 +419,8 @@ def _weights(n: int, share_n: float) -> Weights:
 
     load = [60.0, 60.0, 80.0, *[120.0] * 4, 18.0, 18.0, 22.0, *[1.0] * 3]
     cables = [*[1.0] * 3 * n, *[1.0] * 3 * n, *[0.05] * 3 * n]
-    tension, rate = 1.0 / share_n**2, 0.1 / share_n**2
+    tension = 1.0 / share_n**2
+    rate = 0.1 / share_n**2
     state = np.r_[load, cables, [tension] * n, [rate] * n]
     control = np.r_[[1e-3] * 3 * n, [0.1 / share_n**2] * n]
     start = np.r_[[0.5] * 3 * n, [10.0 * tension] * n, [rate] * n]
@@ -460,7 +482,8 @@ class DisturbanceObserver:
         `asked_n`: forces that the drones are to exert, `pull_n`: of the cables on the drones as
         planned, both (n, 3). On a busy ROS graph calls are missed, so their times count.
         """
-        since_s, self._time_s = time_s - self._time_s, time_s
+        since_s = time_s - self._time_s
+        self._time_s = time_s
         self._momentum += since_s * self._force_n
         momentum = self._mass_kg * estimate.velocity_enu_m_s
         self.missing_n = self._bandwidth_1_s * (momentum - self._momentum)

@@ -48,7 +48,10 @@ from musls_description.system.obstacles import (
     solid,
 )
 
-P, Q, V, W = slice(0, 3), slice(3, 7), slice(7, 10), slice(10, 13)
+P = slice(0, 3)
+Q = slice(3, 7)
+V = slice(7, 10)
+W = slice(10, 13)
 """Places of the load's position, quaternion, velocity and body rate in a state."""
 
 POSE = 13
@@ -149,7 +152,9 @@ def _vectors(n: int) -> tuple[int, int, int]:
 def _load_accelerations(body: SlungModel, x: Any) -> tuple[Any, Any]:
     """Linear, world, and angular, body."""
     s, _, _, t, _ = _cable_states(x, len(body.lengths_m))
-    turn, w, inertia = _rotation(x[Q]).T, x[W], ca.DM(body.inertia_kg_m2)
+    turn = _rotation(x[Q]).T
+    w = x[W]
+    inertia = ca.DM(body.inertia_kg_m2)
     linear = ca.vertcat(0, 0, -body.gravity_m_s2) + _disturbance(body, 0) / body.mass_kg
     moment = -ca.cross(w, inertia @ w)
     for k, arm in enumerate(body.attachments_m):
@@ -170,7 +175,8 @@ def rate(body: SlungModel, x: Any, u: Any) -> Any:
     n = len(body.lengths_m)
     s, r, a, _, b = _cable_states(x, n)
     linear, angular = _load_accelerations(body, x)
-    q, w = x[Q], x[W]
+    q = x[Q]
+    w = x[W]
     spin = 0.5 * ca.vertcat(-ca.dot(q[1:], w), q[0] * w + ca.cross(q[1:], w))
     swings = [ca.cross(ri, si) for ri, si in zip(r, s, strict=True)]
     return ca.vertcat(x[V], spin, linear, angular, *swings, *a, u[: 3 * n], b, u[3 * n :])
@@ -179,7 +185,10 @@ def rate(body: SlungModel, x: Any, u: Any) -> Any:
 def drone_motion(body: SlungModel, x: Any, i: int) -> tuple[Any, Any, Any, Any, Any]:
     """Position, velocity, acceleration, force of the rotors and of the cable of a drone, world."""
     s, r, a, t, _ = (part[i] for part in _cable_states(x, len(body.lengths_m)))
-    turn, w, arm, length = _rotation(x[Q]), x[W], ca.DM(body.attachments_m[i]), body.lengths_m[i]
+    turn = _rotation(x[Q])
+    w = x[W]
+    arm = ca.DM(body.attachments_m[i])
+    length = body.lengths_m[i]
     linear, angular = _load_accelerations(body, x)
     swing = ca.cross(r, s)
     position = x[P] + turn @ arm - length * s - ca.DM(body.hooks_m[i])
@@ -209,9 +218,13 @@ class Problem:
     def __init__(
         self, body: SlungModel, bounds: Bounds, weights: Weights, steps_s: Array, planes: Planes
     ) -> None:
-        self.body, self._weights, self._planes = body, weights, planes
+        self.body = body
+        self._weights = weights
+        self._planes = planes
         self.n = n = len(body.lengths_m)
-        self.nodes, self.nx, self.nu = len(steps_s), POSE + 11 * n, 4 * n + GROUPS
+        self.nodes = len(steps_s)
+        self.nx = POSE + 11 * n
+        self.nu = 4 * n + GROUPS
         self._steps_s = steps_s
         self.disturbance_n = np.zeros((1 + n, 3))
         self._d = ca.SX.sym("d", 1 + n, 3)
@@ -263,7 +276,9 @@ class Problem:
         With a matrix M row by row, x+ = M (x, u) - gap is the linearised dynamics, and
         M x >= low are the constraints without their slacks.
         """
-        x, u, dt = ca.SX.sym("x", self.nx), ca.SX.sym("u", self.nu), ca.SX.sym("dt")
+        x = ca.SX.sym("x", self.nx)
+        u = ca.SX.sym("u", self.nu)
+        dt = ca.SX.sym("dt")
         after = self._integrated(x, u, dt)
         dynamics = []
         for moved in (ca.vertcat(x[POSE + 6 * self.n :], u), ca.vertcat(x, u)):
@@ -283,8 +298,13 @@ class Problem:
     def _gauss_newton(self, bounds: Bounds) -> ca.Function:
         """Quadratic programme of a step, from states, inputs, reference and planes; the solver."""
         first, later, path = self._linearised(bounds)
-        n, nx, nu, N, rows = self.n, self.nx, self.nu, self.nodes, len(self._group)
-        x, u = ca.MX.sym("x", nx, N + 1), ca.MX.sym("u", nu, N)
+        n = self.n
+        nx = self.nx
+        nu = self.nu
+        N = self.nodes
+        rows = len(self._group)
+        x = ca.MX.sym("x", nx, N + 1)
+        u = ca.MX.sym("u", nu, N)
         wanted = ca.MX.sym("reference", nx, N + 1)
         planes = ca.MX.sym("planes", self._planes.columns, N - 1)
         d = ca.MX.sym("d", 1 + n, 3)
@@ -296,10 +316,14 @@ class Problem:
         # Variables x0 (free part), u0, x1, u1, ...; rows dynamics 0, dynamics 1, constraints 1, ...
         sizes = [5 * n, *[nx] * N]
         begin = np.cumsum([0, *(size + nu for size in sizes)])
-        pattern, values, low, high = [], [], [], []
+        pattern = []
+        values = []
+        low = []
+        high = []
         row = 0
         for k in range(N):
-            own, end = begin[k], begin[k + 1]
+            own = begin[k]
+            end = begin[k + 1]
             pattern.append(_dense(row, nx, np.arange(own, end)))
             pattern.append((np.arange(row, row + nx), np.arange(end, end + nx)))
             values += [matrices[:, k - 1] if k else matrix_0, ca.MX(-np.ones(nx))]
@@ -315,7 +339,8 @@ class Problem:
                 high.append(ca.MX(np.full(rows, np.inf)))
                 row += rows
         at = np.concatenate([b[0] for b in pattern]), np.concatenate([b[1] for b in pattern])
-        order, total = np.lexsort(at), int(begin[-1]) - nu
+        order = np.lexsort(at)
+        total = int(begin[-1]) - nu
         starts = np.r_[0, np.cumsum(np.bincount(at[1], minlength=total))]
         sparsity = ca.Sparsity(row, total, starts.tolist(), at[0][order].tolist())
         matrix = ca.MX(sparsity, ca.vertcat(*values)[order.tolist()])
@@ -343,7 +368,9 @@ class Problem:
 
     def _costs_and_bounds(self, bounds: Bounds) -> tuple[Array, Array, Array, Array]:
         """Hessian's diagonal, linear costs, least and largest values of the variables."""
-        n, w, none = self.n, self._weights, np.full(3 * self.n, np.inf)
+        n = self.n
+        w = self._weights
+        none = np.full(3 * self.n, np.inf)
         free = np.full(n, np.inf)
         end = {
             sign: np.r_[sign * none, np.full(n, t), sign * free]
@@ -351,7 +378,10 @@ class Problem:
         }
         before = np.full(self.nx - 5 * n, np.inf)
         slack = np.ones(GROUPS)
-        diagonal, linear, least, most = [], [], [], []
+        diagonal = []
+        linear = []
+        least = []
+        most = []
         for k in range(self.nodes + 1):
             # A sum over nodes at different distances stands for an integral.
             share = self._steps_s[min(k, self.nodes - 1)] / self._steps_s.mean()
@@ -369,7 +399,8 @@ class Problem:
 
     def programme(self, x: Array, u: Array, reference: Array) -> dict[str, Any]:
         """Arguments of the quadratic programme's solver for a step, see `solve`."""
-        drones, inner = self.drones(x)[1:-1, :, 0], x[1:-1]
+        drones = self.drones(x)[1:-1, :, 0]
+        inner = x[1:-1]
         directions = inner[:, POSE : POSE + 3 * self.n].reshape(-1, self.n, 3)
         ends = drones + self.body.hooks_m + self.body.lengths_m[:, None] * directions
         planes = self._planes.around(inner[:, P], drones, ends)
@@ -452,13 +483,16 @@ class Planes:
         clear_m: float,
     ) -> None:
         """`ball_m` is a drone's radius, `clear_m` what all keep free besides."""
-        self._solids, self._n = [one.solids() for one in obstacles], n
+        self._solids = [one.solids() for one in obstacles]
+        self._n = n
         self._windows = {
             k: _Window(one, float(np.linalg.norm(half_edges_m[:2])))
             for k, one in enumerate(obstacles)
             if isinstance(one, GateObstacle)
         }
-        self._half_edges_m, self._ball_m, self._clear_m = half_edges_m, ball_m, clear_m
+        self._half_edges_m = half_edges_m
+        self._ball_m = ball_m
+        self._clear_m = clear_m
         self._looks = min(NEAREST, sum(map(len, self._solids)))
         self.columns = (1 + 2 * n) * self._looks * 5
 
@@ -487,16 +521,20 @@ class Planes:
         for body in range(1 + 2 * self._n):
             for look in range(self._looks):
                 at = 5 * (body * self._looks + look)
-                normal, offset, along = planes[at : at + 3], planes[at + 3], planes[at + 4]
+                normal = planes[at : at + 3]
+                offset = planes[at + 3]
+                along = planes[at + 4]
                 if body == 0:
                     leans = turn.T @ normal
                     size = ca.dot(ca.DM(self._half_edges_m), ca.sqrt(leans**2 + 1e-6))
                     place = load
                 elif body <= self._n:
-                    size, place = self._ball_m, drones[body - 1]
+                    size = self._ball_m
+                    place = drones[body - 1]
                 else:
                     i = body - 1 - self._n
-                    size, place = 0.0, ends[i] + along * (drones[i] - ends[i])
+                    size = 0.0
+                    place = ends[i] + along * (drones[i] - ends[i])
                 rows.append(ca.dot(normal, place) - offset - size - self._clear_m)
         return rows
 
@@ -537,11 +575,14 @@ def find_planes(solids, bodies, shares, found):
 
     Bodies are load, drones and the cables' lower ends, (k, 1 + 2 n, 3).
     """
-    n, looks = (bodies.shape[1] - 1) // 2, found.shape[2]
-    depths, planes = np.empty(len(solids)), np.empty((len(solids), 5))
+    n = (bodies.shape[1] - 1) // 2
+    looks = found.shape[2]
+    depths = np.empty(len(solids))
+    planes = np.empty((len(solids), 5))
     for k in range(len(bodies)):
         for body in range(1 + 2 * n):
-            place, cable = bodies[k, body], body > n
+            place = bodies[k, body]
+            cable = body > n
             reach = sub(bodies[k, body - n], place) if cable else (0.0, 0.0, 0.0)
             for j in range(len(solids)):
                 depths[j] = -math.inf
@@ -557,7 +598,8 @@ def find_planes(solids, bodies, shares, found):
                         depths[j] = depth
                         put(planes[j], normal)
                         offset = dot(point, normal) + depth
-                        planes[j, 3], planes[j, 4] = offset, share
+                        planes[j, 3] = offset
+                        planes[j, 4] = share
             for look in range(looks):
                 j = depths.argmax()
                 found[k, body, look] = planes[j]

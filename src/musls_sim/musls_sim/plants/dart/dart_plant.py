@@ -64,14 +64,17 @@ def outside(address, h):
     """
     t = record_at(address, SYSTEM)
     spin_rotors(table_at(t.speed), table_at(t.command), rotors_of(t), h)
-    bodies, rows, force = bodies_of(t), coordinates_of(t), numbers_at(t.change)
+    bodies = bodies_of(t)
+    rows = coordinates_of(t)
+    force = numbers_at(t.change)
     for k in range(bodies.shape[0]):
         clear(bodies[k].wrench)
         if bodies[k].lies > 0.0:
             add_soft_ground(bodies[k], t.ground, bodies[k].lies, bodies[k].wrench)
     finite = add_outside(t)
     for k in range(bodies.shape[0] - 1, -1, -1):
-        body, i = bodies[k], bodies[k].first
+        body = bodies[k]
+        i = bodies[k].first
         wrench = body.wrench
         if body.parent < 0:
             put(force[i : i + 3], wrench.moment)
@@ -143,7 +146,8 @@ class DartPlant(RigidLinksPlant):
                 "choose physics.engine: embedded"
             )
         system = self.records.system[0]
-        command, wind = inputs.rotor_command_rad_s, inputs.wind_enu_m_s
+        command = inputs.rotor_command_rad_s
+        wind = inputs.wind_enu_m_s
         keep_inputs(system, (command, wind, inputs.wrench_body, inputs.wrench_enu))
         self.records.peak[:] = 0.0
         self.skeleton.setVelocities(self.records.rate)  # of a start in motion
@@ -211,7 +215,8 @@ class JointForces:
         rows = records.coordinates[6:]
         self._second = rows["second"] != 0
         self._friction = rows["friction"] if regularised else 0.0 * rows["friction"]
-        self._damping, self._stiffness = rows["damping"], rows["stiffness"]
+        self._damping = rows["damping"]
+        self._stiffness = rows["stiffness"]
         self._axes = [
             (skeleton.getJoint(k), axis)
             for k, body in enumerate(tree.bodies[1:], 1)
@@ -221,7 +226,8 @@ class JointForces:
 
     def apply(self, positions: Array, velocities: Array) -> None:
         """Set springs and damping for the coming step from coordinates and rates, (n_dofs,)."""
-        angle, rate = positions[6:], velocities[6:]
+        angle = positions[6:]
+        rate = velocities[6:]
         stop = np.where(self._second & (np.abs(angle) > STOP_RAD), np.sign(angle), 0.0)
         damping = self._damping + np.abs(stop) * STOP_DAMPING_N_M_S_RAD
         damping = damping + self._friction / np.sqrt(rate**2 + STICK_RATE_RAD_S**2)

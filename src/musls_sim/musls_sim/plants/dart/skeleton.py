@@ -103,7 +103,8 @@ def _shape(solid: np.void) -> dartpy.dynamics.Shape:
         normal = solid["rotation"][:, 2]
         return dartpy.dynamics.PlaneShape(normal.tolist(), float(normal @ solid["position"]))
     if solid["kind"] == CYLINDER:
-        radius, height = float(solid["size"][0]), 2.0 * float(solid["size"][2])
+        radius = float(solid["size"][0])
+        height = 2.0 * float(solid["size"][2])
         return dartpy.dynamics.CylinderShape(radius, height)
     return dartpy.dynamics.BoxShape((2.0 * solid["size"]).tolist())
 

@@ -115,7 +115,8 @@ def predict_second_stage(body, wh, ahead):
     change = sub(stage.acceleration, body.acceleration)
     body.hardest = max(norm(body.acceleration), norm(stage.acceleration))
     put(stage.acceleration, add_scaled(stage.acceleration, ahead, change))
-    moved, gained = sub(stage.position, body.position), sub(stage.velocity, body.velocity)
+    moved = sub(stage.position, body.position)
+    gained = sub(stage.velocity, body.velocity)
     put(body.position_ahead, add_scaled(stage.position, ahead, moved))
     put(body.velocity_ahead, add_scaled(stage.velocity, ahead, gained))
     put(body.omega_ahead, add_scaled(stage.omega, ahead, sub(stage.omega, body.omega)))
@@ -149,10 +150,15 @@ def place(body, dh):
 @compiled()
 def _quintic(path, k, s, period):
     """Column k of a path and its two derivatives at a share of the period."""
-    x0, v0, a0 = path[0, k], path[0, k + 3] * period, path[0, k + 6] * period * period
-    x1, v1, a1 = path[1, k], path[1, k + 3] * period, path[1, k + 6] * period * period
+    x0 = path[0, k]
+    v0 = path[0, k + 3] * period
+    a0 = path[0, k + 6] * period * period
+    x1 = path[1, k]
+    v1 = path[1, k + 3] * period
+    a1 = path[1, k + 6] * period * period
     gap = x1 - x0 - v0 - 0.5 * a0
-    fall, bend = v1 - v0 - a0, a1 - a0
+    fall = v1 - v0 - a0
+    bend = a1 - a0
     c3 = 10.0 * gap - 4.0 * fall + 0.5 * bend
     c4 = -15.0 * gap + 7.0 * fall - bend
     c5 = 6.0 * gap - 3.0 * fall + 0.5 * bend
@@ -165,12 +171,17 @@ def _quintic(path, k, s, period):
 @compiled()
 def follow(body, s, period):
     """Motion of a prescribed body at a share of the control period: quintic between its ends."""
-    stage, path = body.stage, body.path
+    stage = body.stage
+    path = body.path
     for k in range(3):
         x, v, a = _quintic(path, k, s, period)
-        stage.position[k], stage.velocity[k], stage.acceleration[k] = x, v, a
+        stage.position[k] = x
+        stage.velocity[k] = v
+        stage.acceleration[k] = a
         x, v, a = _quintic(path, 9 + k, s, period)
-        stage.turn[k], stage.turn_rate[k], stage.angular_acceleration[k] = x, v, a
+        stage.turn[k] = x
+        stage.turn_rate[k] = v
+        stage.angular_acceleration[k] = a
     _turn_on(body, body.reference_rotation)
     # Rate of the angular momentum, with p'' for the angular acceleration: both of second order.
     rate = rotate(stage.inertia, stage.angular_acceleration)
@@ -222,7 +233,8 @@ def external_wrenches(t, speed):
     """Wrenches of rotors, air and inputs about the centres of mass in the present motion."""
     for b in range(bodies_of(t).shape[0]):
         body = bodies_of(t)[b]
-        stage, wrench = body.stage, body.external
+        stage = body.stage
+        wrench = body.external
         clear(wrench)
         if body.drone >= 0:
             add_rotors(stage, rotors_of(t)[body.drone], speed[body.drone], t.wind, wrench)
@@ -254,7 +266,8 @@ def point_shift(body, arm):
 @compiled()
 def correct(body, dh):
     """Apply the solution (translation, turn) to acceleration and rotation rate."""
-    stage, spin = body.stage, body.spin
+    stage = body.stage
+    spin = body.spin
     increase(stage.acceleration, scale(1.0 / (dh * dh), body.shift))
     # Change of the rotation vector that makes this further turn: (I - [psi] / 2) turn.
     change = add_scaled(spin, -0.5, cross(stage.turn, spin))
@@ -303,7 +316,9 @@ def press(stiffness, damping, set_in, depth, rise, dh):
 @compiled()
 def near_surface(t, body):
     """Whether any corner of the body is below a surface."""
-    stage, solids, near = body.stage, solids_of(t), False
+    stage = body.stage
+    solids = solids_of(t)
+    near = False
     for surface in solids:
         near |= depth_and_normal(surface, stage.position)[0] + body.radius > 0.0
     if near:
@@ -323,7 +338,8 @@ def add_surfaces(t, body, losses, dh):
     """
     if not body.pressed and not near_surface(t, body):
         return
-    body.pressed, stage = 0, body.stage
+    body.pressed = 0
+    stage = body.stage
     for i in range(body.first_corner, body.first_corner + body.corners):
         corner = corners_of(t)[i]
         arm = rotate(stage.rotation, corner.place)
@@ -344,9 +360,12 @@ def push_corner(t, corner, place, flow, dh):
     along the direction d of the force: K = s n n^T + a (I - n n^T - d d^T), in six numbers.
     """
     depth, n = depth_and_normal(solids_of(t)[corner.surface], place)
-    depth, rise = depth + corner.rounding, dot(flow, n)
+    depth = depth + corner.rounding
+    rise = dot(flow, n)
     up, damp, slope = press(corner.stiffness, corner.damping, corner.set_in, depth, rise, dh)
-    corner.normal_force, corner.slope, corner.slipping = up, slope, 0.0
+    corner.normal_force = up
+    corner.slope = slope
+    corner.slipping = 0.0
     if up == 0.0:
         return NOTHING
     if corner.active == 0.0:  # it touches within this step: stuck where it is before the stage
@@ -356,9 +375,11 @@ def push_corner(t, corner, place, flow, dh):
     across = add_scaled(drag, -dot(drag, n), n)
     size = norm(across)
     limit = t.ground_friction * up
-    d, share = (0.0, 0.0, 0.0), 1.0
+    d = (0.0, 0.0, 0.0)
+    share = 1.0
     if size > limit:
-        share, d = limit / size, scale(1.0 / size, across)
+        share = limit / size
+        d = scale(1.0 / size, across)
         across = scale(share, across)
         corner.slipping = 1.0
     put(corner.force, add_scaled(across, up, n))
@@ -436,18 +457,23 @@ def surface_error(t, losses, share, dh):
         for i in range(body.first_corner, body.first_corner + body.corners):
             corner = corners_of(t)[i]
             arm = rotate(stage.rotation, corner.place)
-            place, flow = add(stage.position, arm), arm_velocity(stage, arm)
+            place = add(stage.position, arm)
+            flow = arm_velocity(stage, arm)
             up, miss = corner_error(t, corner, place, flow, point_shift(body, arm), losses, dh)
-            gap, largest = max(gap, miss), max(largest, up)
+            gap = max(gap, miss)
+            largest = max(largest, up)
         worst = max(worst, gap / (share * largest + t.tolerance))
     for cable in cables_of(t):
         gap = largest = 0.0
         for k in range((cable.segments - 1) * cable.surfaces):
             node = nodes_of(t)[cable.first_node + 1 + k // cable.surfaces]
-            point, corner = node.stage, corners_of(t)[cable.first_corner + k]
-            place, flow = point.position, point.velocity
+            point = node.stage
+            corner = corners_of(t)[cable.first_corner + k]
+            place = point.position
+            flow = point.velocity
             up, miss = corner_error(t, corner, place, flow, node.shift, losses, dh)
-            gap, largest = max(gap, miss), max(largest, up)
+            gap = max(gap, miss)
+            largest = max(largest, up)
         worst = max(worst, gap / (share * largest + t.tolerance))
     return worst
 
@@ -456,7 +482,8 @@ def surface_error(t, losses, share, dh):
 def corner_error(t, corner, place, flow, shift, losses, dh):
     """Normal force of a corner that the solution has shifted, and the error of its linear one."""
     depth, n = depth_and_normal(solids_of(t)[corner.surface], place)
-    depth, rise = depth + corner.rounding, dot(flow, n)
+    depth = depth + corner.rounding
+    rise = dot(flow, n)
     up, _, _ = press(corner.stiffness, corner.damping, corner.set_in, depth, rise, dh)
     linear = corner.normal_force - corner.slope * dot(shift, n)
     if (corner.normal_force > 0.0) != (corner.touched > 0.0):

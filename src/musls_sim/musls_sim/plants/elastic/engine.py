@@ -49,9 +49,11 @@ class DrumMemory:
     def __init__(self, tables: RigTables, winch: int) -> None:
         """Begin with unstretched cable on the drum."""
         self._row = tables.shafts[winch]
-        self._end, self._tables = self._row["end"][0], tables
+        self._end = self._row["end"][0]
+        self._tables = tables
         self._cable = tables.cables[self._row["cable"][0]]
-        self._radius_m, self._wound_m = float(self._row["radius"]), float(self._row["wound"])
+        self._radius_m = float(self._row["radius"])
+        self._wound_m = float(self._row["wound"])
         self._start_m = float(self._cable["start_length"])
         self.pieces: list[tuple[float, float]] = [(np.inf, 0.0)]
         self._angle = float(self._row["angle"])
@@ -60,7 +62,8 @@ class DrumMemory:
 
     def begin(self, period_s: float) -> None:
         """Set the cable per angle of the coming period."""
-        row, y = self._row, self._angle
+        row = self._row
+        y = self._angle
         speed = row["rate"] if row["by_rate"] == 0.0 else row["drive"].mean()
         turned = float(speed) * period_s
         self._strain = self._strain_at_exit()
@@ -88,7 +91,8 @@ class DrumMemory:
 
     def _paid_out(self, angle: float) -> float:
         """Free length that comes off from the present angle to a larger one [m]."""
-        length, at = 0.0, self._angle
+        length = 0.0
+        at = self._angle
         for end, strain in reversed(self.pieces):
             upto = min(end, angle)
             length += self._radius_m * (upto - at) / (1.0 + strain)
@@ -99,7 +103,8 @@ class DrumMemory:
 
     def _strain_at_exit(self) -> float:
         """Strain of the segment at the drum; slack cable is wound on without strain."""
-        first, count = self._cable["first_node"], self._cable["segments"]
+        first = self._cable["first_node"]
+        count = self._cable["segments"]
         near = first + (count if self._end == 1 else 0)
         far = near + (-1 if self._end == 1 else 1)
         nodes = self._tables.nodes["position"]
@@ -163,21 +168,29 @@ class Engine(Plant):
         self.tables.system["turn2"] = accuracy / SWING_ERROR
         if rotor_speed_rad_s is not None:
             self.tables.speed[:] = rotor_speed_rad_s
-        self.period_s, self.substeps = period_s, substeps
+        self.period_s = period_s
+        self.substeps = substeps
         self.paths: dict[int, Path | None] = {}
-        self.wrench_body, self.wrench_enu = self.tables.wrench_body, self.tables.wrench_enu
-        self.command, self.wind_enu_m_s = self.tables.command, self.tables.system["wind"][0]
-        shafts, n = self.tables.shafts, len(rig.winches)
-        self.feed, self.brake_nm = shafts["drive"][:n], shafts["brake"][:n]
-        self.drive_nm, self.halted = shafts["torque"][:n], shafts["halted"]
-        self.angle_rad, self.rate_rad_s = shafts["angle"], shafts["rate"]
+        self.wrench_body = self.tables.wrench_body
+        self.wrench_enu = self.tables.wrench_enu
+        self.command = self.tables.command
+        self.wind_enu_m_s = self.tables.system["wind"][0]
+        shafts = self.tables.shafts
+        n = len(rig.winches)
+        self.feed = shafts["drive"][:n]
+        self.brake_nm = shafts["brake"][:n]
+        self.drive_nm = shafts["torque"][:n]
+        self.halted = shafts["halted"]
+        self.angle_rad = shafts["angle"]
+        self.rate_rad_s = shafts["rate"]
         self.breaks: list[Break] = []
         self.can_break = bool(np.isfinite(self.tables.segments["break_force"]).any())
         self.tables.system["can_break"][0] = float(self.can_break)
         self._memories = [
             DrumMemory(self.tables, w) for w, winch in enumerate(rig.winches) if winch.keeps_stretch
         ]
-        self.record, self.rotors = self.tables.system, self.tables.rotors
+        self.record = self.tables.system
+        self.rotors = self.tables.rotors
         self._watch_prescribed()
         remember_start(self.address)
         self.restart()
@@ -282,9 +295,11 @@ class Engine(Plant):
 
     def mend(self, cable: int, segment: int) -> None:
         """Join a segment that was cut. What that strains or bends counts as work from outside."""
-        t, before_j = self.tables, self.energy_j().sum()
+        t = self.tables
+        before_j = self.energy_j().sum()
         record = self.segments(cable)[segment]
-        record["alive"], record["cut_at"] = 1.0, np.inf
+        record["alive"] = 1.0
+        record["cut_at"] = np.inf
         self._find_accelerations("with the hook closed")
         t.system["sums"]["work"][0] += self.energy_j().sum() - before_j
 
@@ -303,7 +318,8 @@ class Engine(Plant):
 
     def _take(self, steps: int, refinements: int, period_s: float) -> int:
         """Run the compiled step; returns the number of steps, see `step.move_plant`."""
-        record, t = np.zeros(1, STEP), self.tables
+        record = np.zeros(1, STEP)
+        t = self.tables
         inputs = {name: getattr(t, name) for name in ("command", "wrench_body", "wrench_enu")}
         numbers = {"substeps": steps, "refinements": refinements, "period": period_s}
         places = {"plant": t.system, "wind": self.wind_enu_m_s}
@@ -319,7 +335,11 @@ class Engine(Plant):
         A step that fails is tried again with a quarter of its length; near the solution, steps
         that do not come nearer become shorter, too. The largest acceleration that is left [m/s2].
         """
-        t, before, longest, limit, lasted = self.tables, np.inf, step_s, step_s, 0
+        t = self.tables
+        before = np.inf
+        longest = step_s
+        limit = step_s
+        lasted = 0
         last_s = step_s
         self.restart()  # the outside wrenches are those of now: no jump to begin with
         t.system["can_break"][0] = 0.0
@@ -336,10 +356,13 @@ class Engine(Plant):
                 break
             lasted += 1
             if before <= moved < NEAR_M and step_s <= last_s:  # goes round the solution
-                limit, lasted = step_s / 2.0, 0
+                limit = step_s / 2.0
+                lasted = 0
             elif lasted % 16 == 0:  # what was too long may do now
                 limit = min(2.0 * limit, longest)
-            before, last_s, step_s = moved, step_s, min(2.0 * step_s, limit)
+            before = moved
+            last_s = step_s
+            step_s = min(2.0 * step_s, limit)
         t.system["can_break"][0] = float(self.can_break)
         self._stop()
         self.restart()

@@ -43,7 +43,10 @@ def energies(tables: RigTables) -> Array:
 def state_energies(t):
     """Kinetic, potential, axial strain and bending energy of the state [J]."""
     gravity = t.gravity
-    kinetic, potential, axial, bending = reel_energy(t), 0.0, 0.0, 0.0
+    kinetic = reel_energy(t)
+    potential = 0.0
+    axial = 0.0
+    bending = 0.0
     for body in bodies_of(t):
         kinetic += 0.5 * body.mass * dot(body.velocity, body.velocity)
         kinetic += 0.5 * dot(body.omega, body.angular_momentum)
@@ -73,7 +76,8 @@ def strain_energy(t, cable, s):
 @compiled()
 def bending_energy(t, cable, i):
     """Bending energy of the joint at node i of a cable (at its ends: of the clamp, if any) [J]."""
-    count, first = cable.segments, cable.first_node
+    count = cable.segments
+    first = cable.first_node
     if (i == 0 and not cable.clamped[0]) or (i == count and not cable.clamped[1]):
         return 0.0
     before = segments_of(t)[cable.first_segment + max(i - 1, 0)]
@@ -97,7 +101,8 @@ def bending_energy(t, cable, i):
 
 def momenta(tables: RigTables) -> tuple[Array, Array]:
     """Momentum and angular momentum about the origin of everything, (3,) each."""
-    linear, angular = np.zeros(3), tables.bodies["angular_momentum"].sum(axis=0)
+    linear = np.zeros(3)
+    angular = tables.bodies["angular_momentum"].sum(axis=0)
     for table in (tables.bodies, tables.nodes):
         momentum = table["mass"][:, None] * table["velocity"]
         linear += momentum.sum(axis=0)
@@ -143,7 +148,8 @@ def fastest_body(bodies):
 def collect(t, dt):
     """Write what is shown of bodies, after a time, and of cables."""
     for b in range(bodies_of(t).shape[0]):
-        body, held = bodies_of(t)[b], table_at(t.held)[b]
+        body = bodies_of(t)[b]
+        held = table_at(t.held)[b]
         collect_state(body.stage, dt, table_at(t.shown)[b])
         if body.free:
             pushed = table_at(t.wrench_enu)[b]
@@ -153,12 +159,15 @@ def collect(t, dt):
             put(held[:3], body.reaction.force)
             put(held[3:], body.reaction.moment)
     if t.middle >= 0:
-        node, row = nodes_of(t)[t.middle], table_at(t.shown)[0]
+        node = nodes_of(t)[t.middle]
+        row = table_at(t.shown)[0]
         put(row[0:3], node.position)
         put(row[3:6], node.velocity)
         put(row[13:16], node.acceleration)
     for c in range(cables_of(t).shape[0]):
-        cable, peak, row = cables_of(t)[c], 0.0, table_at(t.force)[c]
+        cable = cables_of(t)[c]
+        peak = 0.0
+        row = table_at(t.force)[c]
         for end in range(2):
             put(row[3 * end : 3 * end + 3], _shown_force(t, cable, end))
         for s in range(cable.segments):
@@ -172,13 +181,15 @@ def collect(t, dt):
 def _shown_force(t, cable, end):
     """Force at an end in the frame of its segment: x along it from end 1 to end 2, y horizontal."""
     i = end * (cable.segments - 1)
-    before, after = nodes_of(t)[cable.first_node + i], nodes_of(t)[cable.first_node + i + 1]
+    before = nodes_of(t)[cable.first_node + i]
+    after = nodes_of(t)[cable.first_node + i + 1]
     along = sub(after.position, before.position)
     length = norm(along)
     x, y, z = along[0] / length, along[1] / length, along[2] / length
     flat = math.sqrt(x * x + y * y)
     c, s = (x / flat, y / flat) if flat > 1e-9 else (1.0, 0.0)
-    a, wound = nodes_of(t)[end_node(cable, end)].acceleration, cable.stored[end]
+    a = nodes_of(t)[end_node(cable, end)].acceleration
+    wound = cable.stored[end]
     wound *= cable.linear_density
     carried = add_scaled(cable.force[end], wound, (a[0], a[1], a[2] + t.gravity))
     fx, fy, fz = scale(1.0 if end == 0 else -1.0, carried)

@@ -86,7 +86,8 @@ def _at_rest(rig: Rig, system: RigSystem, drives: RigSpec) -> Array:
     for i, (needed, drone) in enumerate(zip(needed_n, system.drones, strict=True), start=1):
         if needed > drone.max_thrust_n:
             k = int(rest.tension_n.argmax())
-            nodes, length_m = rig.cables[k].nodes_enu_m, rig.cables[k].length_m
+            nodes = rig.cables[k].nodes_enu_m
+            length_m = rig.cables[k].length_m
             raise ConfigError(
                 f"start: drone_{i} would have to hold {needed:.4g} N, its rotors give at most "
                 f"{drone.max_thrust_n:.4g} N; cable_{k + 1} of {length_m:.4g} m pulls most, "
@@ -178,7 +179,8 @@ class ElasticPlant(Engine):
 
     def _make_state(self) -> PlantState:
         """The state as it is shown: mostly views of the tables."""
-        t, first = self.tables, self._first_anchor
+        t = self.tables
+        first = self._first_anchor
         return PlantState(
             t.shown[:first],
             t.speed,
@@ -336,7 +338,8 @@ class ElasticPlant(Engine):
         row["mass"] = mass_kg
         row["inverse_inertia"] /= factor
         row["inertia"] *= factor
-        first, count = row["first_corner"], row["corners"]
+        first = row["first_corner"]
+        count = row["corners"]
         for name in ("stiffness", "damping"):  # or a heavier load would sink into the ground
             self.tables.corners[name][first : first + count] *= factor
         row["angular_momentum"] *= factor
@@ -382,7 +385,9 @@ def build(setup: PlantSetup) -> ElasticPlant:
     Slung loads start on the ground, hanging in the air, or in a given state; other rigs in a given
     state or in equilibrium.
     """
-    system, physics, start = setup.system, setup.physics, setup.start
+    system = setup.system
+    physics = setup.physics
+    start = setup.start
     make = functools.partial(
         ElasticPlant,
         system,

@@ -79,10 +79,12 @@ def limit_friction(t, shaft):
     shaft.friction_limit = shaft.bearing + shaft.brake
     if shaft.kind != PULLEY or (shaft.capstan == 0.0 and shaft.efficiency == 1.0):
         return
-    away, both = (0.0, 0.0, 0.0), 0.0
+    away = (0.0, 0.0, 0.0)
+    both = 0.0
     for side in range(2):
         direction, tension = _at_pulley(t, shaft, side)
-        away, both = add(away, direction), both + tension
+        away = add(away, direction)
+        both = both + tension
     cosine = 0.5 * dot(away, away) - 1.0
     wrap = math.pi - math.acos(min(max(cosine, -1.0), 1.0)) + shaft.extra_wrap
     ratio = math.exp(shaft.capstan * wrap) / shaft.efficiency
@@ -93,7 +95,8 @@ def limit_friction(t, shaft):
 @compiled()
 def _at_pulley(t, shaft, side):
     """Direction away from a pulley and tension of the segment on one of its sides."""
-    cable, end = cables_of(t)[shaft.cable[side]], shaft.end[side]
+    cable = cables_of(t)[shaft.cable[side]]
+    end = shaft.end[side]
     segment = segments_of(t)[cable.first_segment + end * (cable.segments - 1)]
     sign = 1.0 if end == 0 else -1.0
     return scale(sign, segment.direction), max(segment.tension, 0.0)
@@ -137,7 +140,9 @@ def dry_friction(shaft, dh):
     Friction either sticks, and is then taken as the spring without its limit, or slides in one
     direction: Newton's method would go round between both directions of sliding otherwise.
     """
-    limit, share, r = shaft.friction_limit, _sticking_share(shaft), shaft.ratio
+    limit = shaft.friction_limit
+    share = _sticking_share(shaft)
+    r = shaft.ratio
     if shaft.sliding == 0.0 and abs(share) > 1.0:
         shaft.sliding = 1.0 if share > 0.0 else -1.0
     elif shaft.sliding != 0.0 and share * shaft.sliding < 1.0:
@@ -185,7 +190,8 @@ def radius_at(shaft, angle):
         return radius, 0.0, radius * angle
     wound = shaft.wound_angle - angle
     half = min(LAYER_CHANGE_RAD, 0.5 * shaft.layer_angle)
-    slope, out = 0.0, radius * angle
+    slope = 0.0
+    out = radius * angle
     most = max(wound, shaft.wound_angle)
     k = 1
     while k * shaft.layer_angle - half < most:
@@ -215,14 +221,17 @@ def begin_shafts(t):
     """
     jumped = False
     for shaft in shafts_of(t):
-        old, new = shaft.last_drive, shaft.drive
+        old = shaft.last_drive
+        new = shaft.drive
         gap = abs(old[1] - new[0]) > DRIVE_GAP
         if shaft.by_rate > 0.0:
             bend = abs((old[1] - old[0]) - (new[1] - new[0])) > DRIVE_GAP
             jumped |= bend and not gap
         else:
             jumped |= gap or shaft.brake != shaft.last_brake
-        old[0], old[1], shaft.last_brake = new[0], new[1], shaft.brake
+        old[0] = new[0]
+        old[1] = new[1]
+        shaft.last_brake = shaft.brake
         shaft.begin_angle = shaft.angle
         shaft.halted = 0.0
         if shaft.kind != PULLEY:
@@ -236,7 +245,8 @@ def begin_shafts(t):
 def predict_first_shafts(t, known):
     """Predict the shafts' first stage: known terms, and a guess of their accelerations."""
     for s in shafts_of(t):
-        s.known_angle, s.known_rate = s.angle + known * s.rate, s.rate + known * s.acceleration
+        s.known_angle = s.angle + known * s.rate
+        s.known_rate = s.rate + known * s.acceleration
         s.stage_acceleration = s.acceleration
 
 
@@ -254,9 +264,11 @@ def place_reels(t, dh, share):
     """Shafts in the stage, by their accelerations or by their drive, and the free lengths."""
     for s in shafts_of(t):
         if s.by_rate > 0.0:
-            time, a = share * t.period, (s.drive[1] - s.drive[0]) / t.period
+            time = share * t.period
+            a = (s.drive[1] - s.drive[0]) / t.period
             s.stage_angle = s.begin_angle + time * (s.drive[0] + 0.5 * a * time)
-            s.stage_rate, s.stage_acceleration = s.drive[0] + a * time, a
+            s.stage_rate = s.drive[0] + a * time
+            s.stage_acceleration = a
             s.halted = 0.0
             if s.stage_angle > s.highest_angle or s.stage_angle < s.lowest_angle:
                 s.halted = 1.0 if s.stage_angle > s.highest_angle else -1.0
@@ -291,7 +303,9 @@ def _spins(shaft):
 def balance_shafts(t, dh, share):
     """Right-hand sides and matrix rows of the shafts, and what they leave to their bodies."""
     for shaft in shafts_of(t):
-        body, row, spins = bodies_of(t)[shaft.body], shaft.dof, _spins(shaft)
+        body = bodies_of(t)[shaft.body]
+        row = shaft.dof
+        spins = _spins(shaft)
         if spins and body.free:
             increase(body.moment, scale(-1.0, spin_torque(shaft, body)))
         shaft.right = 0.0
@@ -370,7 +384,9 @@ def react_shafts(t):
 def settle_shafts(t):
     """Take the stage over as the state; sticking restarts where friction slid."""
     for s in shafts_of(t):
-        s.angle, s.rate, s.acceleration = s.stage_angle, s.stage_rate, s.stage_acceleration
+        s.angle = s.stage_angle
+        s.rate = s.stage_rate
+        s.acceleration = s.stage_acceleration
         travel = STICKING_M / s.ratio
         s.stuck_angle = min(max(s.stuck_angle, s.angle - travel), s.angle + travel)
         if s.by_rate > 0.0:
@@ -408,7 +424,8 @@ def set_lengths(t):
         cable = cables_of(t)[c]
         if cable.reels == 0:
             continue
-        length, rate = cable.start_length, 0.0
+        length = cable.start_length
+        rate = 0.0
         for end in range(2):
             cable.out_rate[end] = cable.out_acceleration[end] = 0.0
             if cable.reel[end] < 0:
@@ -423,12 +440,15 @@ def set_lengths(t):
             if shaft.kind != PULLEY:
                 cable.stored[end] = shaft.wound - shaft.out
         length = max(length, SHORTEST_SHARE * cable.start_length)
-        cable.rest_length, cable.rest_length_rate = length, rate
-        n, density = cable.segments, cable.linear_density
+        cable.rest_length = length
+        cable.rest_length_rate = rate
+        n = cable.segments
+        density = cable.linear_density
         rest = length / n
         for i in range(n):
             segment = segments_of(t)[cable.first_segment + i]
-            segment.rest_length, segment.inverse_rest_length = rest, 1.0 / rest
+            segment.rest_length = rest
+            segment.inverse_rest_length = 1.0 / rest
         for i in range(n + 1):
             node = nodes_of(t)[cable.first_node + i]
             node.mass = density * rest * (1.0 if 0 < i < n else 0.5)
@@ -457,26 +477,38 @@ def add_reels(t, cable, dh):
 
     Called after everything else has been assembled.
     """
-    n, rows, gravity = cable.segments, rows_of(t), t.gravity
-    has_1, has_2 = cable.reel[0] >= 0, cable.reel[1] >= 0
-    length, density = cable.rest_length, cable.linear_density
+    n = cable.segments
+    rows = rows_of(t)
+    gravity = t.gravity
+    has_1 = cable.reel[0] >= 0
+    has_2 = cable.reel[1] >= 0
+    length = cable.rest_length
+    density = cable.linear_density
     q1, q2 = cable.out_rate[0], cable.out_rate[1]
     r1, r2 = cable.out_acceleration[0], cable.out_acceleration[1]
-    share, inverse_dh2 = 1.0 / n, 1.0 / (dh * dh)
-    h, grow = 0.5 * density * length * share, 0.5 * density * (q1 + q2) * share
+    share = 1.0 / n
+    inverse_dh2 = 1.0 / (dh * dh)
+    h = 0.5 * density * length * share
+    grow = 0.5 * density * (q1 + q2) * share
     f1 = f2 = k11 = k12 = k22 = 0.0
     for s in range(n):
         segment = segments_of(t)[cable.first_segment + s]
         a, b = nodes_of(t)[cable.first_node + s].stage, nodes_of(t)[cable.first_node + s + 1].stage
-        b2, e2 = s * share, (s + 1) * share  # shares of q_2 at both nodes, of q_1 the rest
-        b1, e1 = 1.0 - b2, 1.0 - e2
-        ca, cb = b1 * q1 - b2 * q2, e1 * q1 - e2 * q2
-        wa, wb = b1 * r1 - b2 * r2, e1 * r1 - e2 * r2
+        # shares of q_2 at both nodes, of q_1 the rest
+        b2 = s * share
+        e2 = (s + 1) * share
+        b1 = 1.0 - b2
+        e1 = 1.0 - e2
+        ca = b1 * q1 - b2 * q2
+        cb = e1 * q1 - e2 * q2
+        wa = b1 * r1 - b2 * r2
+        wb = e1 * r1 - e2 * r2
         stretch = segment.length * segment.inverse_rest_length
         g = scale(stretch, segment.direction)
         rate = scale(segment.inverse_rest_length, sub(b.velocity, a.velocity))
         rate = add_scaled(rate, -(q1 + q2) / length, g)
-        ua, ub = add_scaled(a.velocity, ca, g), add_scaled(b.velocity, cb, g)
+        ua = add_scaled(a.velocity, ca, g)
+        ub = add_scaled(b.velocity, cb, g)
         carried = add(scale(ca, ua), scale(cb, ub))
         ea = add(scale(grow, ua), scale(h, add(scale(wa, g), scale(ca, rate))))
         eb = add(scale(grow, ub), scale(h, add(scale(wb, g), scale(cb, rate))))
@@ -485,7 +517,8 @@ def add_reels(t, cable, dh):
         stiff = scale(segment.stiffness * stretch * share, segment.direction)
         ma = scale(0.5 * density * share, add(a.acceleration, (0.0, 0.0, gravity)))
         mb = scale(0.5 * density * share, add(b.acceleration, (0.0, 0.0, gravity)))
-        at_a, at_b = add(ma, stiff), sub(mb, stiff)
+        at_a = add(ma, stiff)
+        at_b = sub(mb, stiff)
         inertia = scale(h * inverse_dh2, g)
         for end in range(2):
             if cable.reel[end] >= 0:
@@ -510,7 +543,8 @@ def add_reels(t, cable, dh):
     push = cable.stop_force
     if cable.bending_energy != 0.0:
         push += cable.bending_energy / length
-    ends, right = cable.ends, cable.ends_right
+    ends = cable.ends
+    right = cable.ends_right
     if has_1:
         right[12] += f1 + push
         ends[12, 12] += k11 + cable.stop_slope
@@ -524,11 +558,14 @@ def add_reels(t, cable, dh):
 @compiled()
 def add_wound(t, cable):
     """Add weight and momentum of the cable that lies on the winches at a cable's ends."""
-    density, rows = cable.linear_density, rows_of(t)
+    density = cable.linear_density
+    rows = rows_of(t)
     for end in range(2):
         if cable.reel[end] >= 0 and shafts_of(t)[cable.reel[end]].kind != PULLEY:
-            i, point = end * cable.segments, nodes_of(t)[end_node(cable, end)].stage
-            v, weight = point.velocity, add(point.acceleration, (0.0, 0.0, t.gravity))
+            i = end * cable.segments
+            point = nodes_of(t)[end_node(cable, end)].stage
+            v = point.velocity
+            weight = add(point.acceleration, (0.0, 0.0, t.gravity))
             add_right(rows, cable, i, scale(density * cable.out_rate[end], v))
             _add_column(rows, cable, i, end, scale(-density, weight))
             height = t.gravity * point.position[2]
@@ -541,7 +578,8 @@ def add_wound(t, cable):
 @compiled()
 def _passing(t, c, i):
     """Rate at which cable passes node i of cable `c` towards end 2, by the state [m/s]."""
-    cable, passing = cables_of(t)[c], 0.0
+    cable = cables_of(t)[c]
+    passing = 0.0
     for end in range(2):
         if cable.reel[end] >= 0:
             shaft = shafts_of(t)[cable.reel[end]]

@@ -36,7 +36,10 @@ def rests_along(plant: ElasticPlant, drives: RigSpec, plan: FlightPlan) -> Held:
     rows = np.unique(np.linspace(0, k - 1, min(k, MOST_RESTS)).round().astype(np.int64))
     times_s = rows / plan.rate_hz
     moves = _Moves(plant, drives, times_s)
-    rig, poses, found, reason = copy.deepcopy(plant.rig), list[Array](), list[RigRest](), ""
+    rig = copy.deepcopy(plant.rig)
+    poses = list[Array]()
+    found = list[RigRest]()
+    reason = ""
     for at, row in enumerate(rows):
         asked = plan.drone_position_enu_m[row], plan.drone_yaw_rad[row]
         if moves.to(rig, at, *asked) or not found:
@@ -74,7 +77,8 @@ class _Moves:
     """Moves drones and anchors of a rig, and turns its winches, from time to time."""
 
     def __init__(self, plant: ElasticPlant, drives: RigSpec, times_s: Array) -> None:
-        system, first = plant.system, 1 + plant.system.n_drones
+        system = plant.system
+        first = 1 + plant.system.n_drones
         rows = range(len(plant.rig.bodies))
         self._held = np.array(
             [r > 0 and not (r >= first and drives.free(r - first + 1)) for r in rows]
@@ -91,7 +95,8 @@ class _Moves:
             drive_of = drives.winches.get(f"winch_{w + 1}")
             if drive_of is None or drive_of.torque_n_m is not None:
                 continue  # where a torque brings it nobody knows beforehand
-            asked, begun = straight(drive_of.time_s, drive_of.value), np.append(0.0, times_s)
+            asked = straight(drive_of.time_s, drive_of.value)
+            begun = np.append(0.0, times_s)
             spans = np.diff(begun)
             means = asked.means(begun + 1e-9 * np.arange(len(begun)))[:, 0]
             shaft = plant.tables.shafts[w]
@@ -119,7 +124,8 @@ class _Moves:
         for w, (winch, out_m) in enumerate(zip(winches, paid_m, strict=True)):
             cable = rig.cables[winch.cable - 1]
             longer = (cable.length_m + out_m) / cable.length_m
-            cable.length_m, cable.mass_kg = cable.length_m * longer, cable.mass_kg * longer
+            cable.length_m = cable.length_m * longer
+            cable.mass_kg = cable.mass_kg * longer
             winches[w] = replace(winch, stored_length_m=(winch.stored_length_m or 0.0) - out_m)
         rig.winches = winches
         as_one = np.ptp(held, axis=0).max() < 1e-9 and np.abs(paid_m).max(initial=0.0) < 1e-9
@@ -137,7 +143,8 @@ def _turn(rig: Rig, yaws_rad: Array) -> bool:
         by = wrapped(yaw - yaw_of(from_matrix(body.rotation[None])))
         if abs(by[0]) < 1e-9:
             continue
-        turned, before = True, body.rotation
+        turned = True
+        before = body.rotation
         body.rotation = matrix(from_yaw(by))[0] @ before
         for cable in rig.cables:
             for end, node in ((0, 0), (1, -1)):

@@ -90,12 +90,16 @@ def shaft_table(rig: Rig, first_row: int) -> Records:
     shafts = np.zeros(len(rig.winches) + len(rig.pulleys), SHAFT)
     shafts["cable"] = shafts["end"] = -1
     for w, part in enumerate(_parts(rig)):
-        name, ends, shaft = _name(rig, w), sides_of(part), shafts[w]
+        name = _name(rig, w)
+        ends = sides_of(part)
+        shaft = shafts[w]
         shaft["body"] = rig.cables[ends[0][0]].bodies[ends[0][1]]
         shaft["dof"] = first_row + w
         for side, (cable, end) in enumerate(ends):
-            shaft["cable"][side], shaft["end"][side] = cable, end
-        shaft["viscous"], shaft["bearing"] = part.damping_n_m_s_rad, part.friction_n_m
+            shaft["cable"][side] = cable
+            shaft["end"][side] = end
+        shaft["viscous"] = part.damping_n_m_s_rad
+        shaft["bearing"] = part.friction_n_m
         if part.axis is not None:
             shaft["axis"] = np.asarray(part.axis, float) / np.linalg.norm(part.axis)
         if isinstance(part, Winch):
@@ -135,14 +139,16 @@ def check_ends(rig: Rig) -> None:
 
 
 def _fill_winch(rig: Rig, winch: Winch, row: np.void, *, by_rate: bool) -> None:
-    stored, feed = winch.stored_length_m or 0.0, winch.kind == "feed"
+    stored = winch.stored_length_m or 0.0
+    feed = winch.kind == "feed"
     row["kind"] = FEED if feed else DRUM
     row["by_rate"] = feed or by_rate
     row["radius"] = winch.radius_m or 1.0  # a feed has none
     row["wound"] = stored
     row["wound_angle"] = stored / row["radius"]
     if winch.layer_m > 0.0:
-        row["layer"], row["layer_angle"] = winch.layer_m, 2.0 * np.pi * winch.layer_turns
+        row["layer"] = winch.layer_m
+        row["layer_angle"] = 2.0 * np.pi * winch.layer_turns
         row["wound_angle"] = _angle_of(row, stored)
     row["highest_angle"] = row["wound_angle"]
     row["lowest_angle"] = -np.inf
@@ -161,7 +167,8 @@ def _angle_of(row: np.void, length_m: float) -> float:
 
 def _fill_pulley(rig: Rig, pulley: Pulley, row: np.void, name: str) -> None:
     (first, end_1), (second, end_2) = sides_of(pulley)
-    one, two = rig.cables[first], rig.cables[second]
+    one = rig.cables[first]
+    two = rig.cables[second]
     if one.bodies[end_1] != two.bodies[end_2]:
         raise ConfigError(f"{name}: its two cables end on different bodies")
     densities = [k.mass_kg / k.length_m for k in (one, two)]
@@ -172,9 +179,11 @@ def _fill_pulley(rig: Rig, pulley: Pulley, row: np.void, name: str) -> None:
         )
     row["kind"] = PULLEY
     row["radius"] = pulley.radius_m
-    row["capstan"], row["efficiency"] = pulley.capstan_friction, pulley.efficiency
+    row["capstan"] = pulley.capstan_friction
+    row["efficiency"] = pulley.efficiency
     row["extra_wrap"] = pulley.extra_wrap_rad
-    row["lowest_angle"], row["highest_angle"] = -np.inf, np.inf
+    row["lowest_angle"] = -np.inf
+    row["highest_angle"] = np.inf
 
 
 def _fill_reels(rig: Rig, cables: Records, nodes: Records, shafts: Records) -> None:
@@ -320,16 +329,19 @@ def build_tables(rig: Rig) -> RigTables:
     shafts = shaft_table(rig, n_dofs)
     nodes = _node_table(rig)
     _fill_reels(rig, cables, nodes, shafts)
-    unknowns, speed = _unknown_table(cables, bodies, shafts), np.zeros(rig.rotors.shape[:2])
+    unknowns = _unknown_table(cables, bodies, shafts)
+    speed = np.zeros(rig.rotors.shape[:2])
     system = np.zeros(1, SYSTEM)
     ground = rig.ground_height_enu_m
-    system["gravity"], system["ground"] = rig.gravity_m_s2, -np.inf if ground is None else ground
+    system["gravity"] = rig.gravity_m_s2
+    system["ground"] = -np.inf if ground is None else ground
     system["ground_friction"] = rig.ground_friction
     system["tolerance"] = TENSION_TOLERANCE_SHARE * rig.mass_kg * STANDARD_GRAVITY_M_S2
     system["energy_tolerance"] = ENERGY_TOLERANCE_M * rig.mass_kg * STANDARD_GRAVITY_M_S2
     system["n_dofs"] = n_dofs + len(shafts)
     system["middle"] = -1 if rig.loaded else cables["segments"][0] // 2
-    segments, wrench = _segment_table(rig), np.zeros((len(bodies), 6))
+    segments = _segment_table(rig)
+    wrench = np.zeros((len(bodies), 6))
     state = nodes, segments, cables, bodies, corners, shafts, system, speed
     changing = system["changing"][0] = sum(table.nbytes // 8 for table in state)
     return RigTables(
@@ -359,13 +371,18 @@ def _cable_table(rig: Rig, bodies: Records) -> tuple[Records, Records]:
     cables = np.zeros(len(rig.cables), CABLE)
     laws: list[Records] = [np.zeros(0, LAW)]
     node = segment = law = row = 0
-    cables["reel"], cables["unknown"] = -1, -1
+    cables["reel"] = -1
+    cables["unknown"] = -1
     changing = {k for part in _parts(rig) for k, _ in sides_of(part)}
     for k, (record, cable) in enumerate(zip(cables, rig.cables, strict=True)):
         n = cable.segments
         clamps = [axis is not None and cable.bends for axis in cable.clamps]
-        record["first_node"], record["first_segment"], record["first_row"] = node, segment, row
-        record["segments"], record["body"], record["clamped"] = n, cable.bodies, clamps
+        record["first_node"] = node
+        record["first_segment"] = segment
+        record["first_row"] = row
+        record["segments"] = n
+        record["body"] = cable.bodies
+        record["clamped"] = clamps
         record["bends"] = cable.bends
         record["axial"], pieces = cable.records(law)
         laws.append(pieces)
@@ -373,7 +390,8 @@ def _cable_table(rig: Rig, bodies: Records) -> tuple[Records, Records]:
         first, record["leaf"] = _first_end(rig, k)
         record["first_end"] = first
         record["row_0"], record["row_step"] = (row + 3, 3) if first == 0 else (row + 3 * n + 3, -3)
-        record["begin"], record["end"] = row + (0 if record["leaf"] else 6), row + 3 * n + 3
+        record["begin"] = row + (0 if record["leaf"] else 6)
+        record["end"] = row + 3 * n + 3
         bordered = not (record["leaf"] or rig.bodies[cable.bodies[first]].prescribed)
         record["low"] = (0 if clamps[first] else 3) if bordered else 6
         record["high"] = 8 if k in changing else 6
@@ -383,7 +401,9 @@ def _cable_table(rig: Rig, bodies: Records) -> tuple[Records, Records]:
             record["unknown"][:6] = dof[0] + np.arange(6)
         if bordered:
             record["unknown"][6:12] = dof[1] + np.roll(np.arange(6), 3)
-        node, segment, row = node + n + 1, segment + n, row + 3 * n + 9
+        node = node + n + 1
+        segment = segment + n
+        row = row + 3 * n + 9
         record["bending_stiffness"] = cable.ei_n_m2
         record["bending_damping"] = cable.bending_damping_n_m2_s
         record["point"] = cable.points_m
@@ -405,7 +425,8 @@ def _first_end(rig: Rig, k: int) -> tuple[int, bool]:
     cable, ends = rig.cables[k], [b for cable in rig.cables for b in cable.bodies]
     reels = {side for part in _parts(rig) for side in sides_of(part)}
     for end in (1, 0):
-        b, clamped = cable.bodies[end], cable.bends and cable.clamps[end] is not None
+        b = cable.bodies[end]
+        clamped = cable.bends and cable.clamps[end] is not None
         alone = ends.count(b) == 1 and not clamped and (k, end) not in reels
         if alone and not rig.bodies[b].prescribed:
             return end, True
@@ -433,7 +454,8 @@ def _segment_table(rig: Rig) -> Records:
         segments["inverse_rest_length"] = cable.segments / cable.length_m
         segments["alive"] = 1.0
         segments["break_force"] = cable.break_force_n
-        segments["cut_at"], segments["broken_at"] = np.inf, -1.0
+        segments["cut_at"] = np.inf
+        segments["broken_at"] = -1.0
         if not (segments["break_force"] > 0.0).all():
             least = segments["break_force"].min()
             raise ConfigError(f"break_force_n: must be positive, not {least:g} N")
@@ -451,19 +473,26 @@ def _body_table(rig: Rig) -> tuple[Records, int]:
     # Those with fewest cables first: a load comes after its drones.
     order = sorted(free, key=lambda b: sum(b in cable.bodies for cable in rig.cables))
     for b, (record, body) in enumerate(zip(bodies, rig.bodies, strict=True)):
-        inertia, stage = np.asarray(body.inertia_kg_m2, float), record["stage"]
-        record["mass"], record["inertia"], record["drag"] = body.mass_kg, inertia, body.drag_n_s_m
+        inertia = np.asarray(body.inertia_kg_m2, float)
+        stage = record["stage"]
+        record["mass"] = body.mass_kg
+        record["inertia"] = inertia
+        record["drag"] = body.drag_n_s_m
         if not body.prescribed:
             record["inverse_inertia"] = np.linalg.inv(inertia)
             record["gyration"] = np.sqrt(np.trace(inertia) / body.mass_kg)
         record["reference_rotation"] = body.rotation
         world = body.rotation @ inertia @ np.transpose(body.rotation)
-        stage["inertia"], record["angular_momentum"] = world, world @ body.omega_enu_rad_s
+        stage["inertia"] = world
+        record["angular_momentum"] = world @ body.omega_enu_rad_s
         for motion in (record, stage):
-            motion["position"], motion["velocity"] = body.position_enu_m, body.velocity_enu_m_s
-            motion["rotation"], motion["omega"] = body.rotation, body.omega_enu_rad_s
+            motion["position"] = body.position_enu_m
+            motion["velocity"] = body.velocity_enu_m_s
+            motion["rotation"] = body.rotation
+            motion["omega"] = body.omega_enu_rad_s
         record["dof"] = 6 * order.index(b) if b in order else -1
-        record["free"], record["drone"] = not body.prescribed, body.drone
+        record["free"] = not body.prescribed
+        record["drone"] = body.drone
         if len(body.corners_m):
             record["radius"] = np.linalg.norm(body.corners_m, axis=1).max()
     return bodies, 6 * len(order)
@@ -481,7 +510,8 @@ def _corner_table(rig: Rig, surfaces: int, bodies: Records, cables: Records) -> 
         touching = cable.segments - 1 if cable.contact_radius_m is not None else 0
         corners = corner_records([np.zeros((1, 3))] * touching, surfaces, CORNER)
         corners["stiffness"], corners["damping"] = corner_constants(rig.mass_kg)
-        corners["rounding"], corners["set_in"] = cable.contact_radius_m or 0.0, SET_IN_M
+        corners["rounding"] = cable.contact_radius_m or 0.0
+        corners["set_in"] = SET_IN_M
         tables.append(corners)
     sizes = np.array([len(corners) for corners in tables])
     firsts = np.cumsum(sizes) - sizes

@@ -47,11 +47,26 @@ def set_rows(rows, cable, row, block, ahead, right):
 
     Blocks are symmetric, (xx, xy, xz, yy, yz, zz).
     """
-    (xx, xy, xz, yy, yz, zz), (ax, bx, cx, by, cy, cz) = block, ahead
-    a, b, c = rows[row].band, rows[row + 1].band, rows[row + 2].band
-    a[0], a[1], a[2], a[3], a[4], a[5] = xx, xy, xz, -ax, -bx, -cx
-    b[0], b[1], b[2], b[3], b[4] = yy, yz, -bx, -by, -cy
-    c[0], c[1], c[2], c[3] = zz, -cx, -cy, -cz
+    (xx, xy, xz, yy, yz, zz) = block
+    (ax, bx, cx, by, cy, cz) = ahead
+    a = rows[row].band
+    b = rows[row + 1].band
+    c = rows[row + 2].band
+    a[0] = xx
+    a[1] = xy
+    a[2] = xz
+    a[3] = -ax
+    a[4] = -bx
+    a[5] = -cx
+    b[0] = yy
+    b[1] = yz
+    b[2] = -bx
+    b[3] = -by
+    b[4] = -cy
+    c[0] = zz
+    c[1] = -cx
+    c[2] = -cy
+    c[3] = -cz
     rows[row].right, rows[row + 1].right, rows[row + 2].right = right
     if cable.bends:
         a[6] = a[7] = a[8] = b[5] = b[6] = b[7] = c[4] = c[5] = c[6] = 0.0
@@ -77,10 +92,14 @@ def clear_ends(rows, cable):
 def add_block(rows, cable, i, j, block, factor):
     """Add a symmetric block, times a factor, that couples two points of a cable."""
     xx, xy, xz, yy, yz, zz = block
-    row, gap = row_of(cable, i), row_of(cable, j) - row_of(cable, i)
+    row = row_of(cable, i)
+    gap = row_of(cable, j) - row_of(cable, i)
     if gap < 0:
-        row, gap = row + gap, -gap
-    a, b, c = rows[row].band, rows[row + 1].band, rows[row + 2].band
+        row = row + gap
+        gap = -gap
+    a = rows[row].band
+    b = rows[row + 1].band
+    c = rows[row + 2].band
     a[gap] += factor * xx
     a[gap + 1] += factor * xy
     a[gap + 2] += factor * xz
@@ -105,7 +124,8 @@ def add_right(rows, cable, i, force):
 def open_border(rows, cable):
     """Make the rows of the first end columns of the border, and part of what is left."""
     for k in range(cable.low, 6):
-        i, row = 6 + k, cable.first_row + k
+        i = 6 + k
+        row = cable.first_row + k
         cable.ends_right[i] = rows[row].right
         for c in range(6, cable.high):
             cable.ends[i, 6 + c] = rows[row].border[c]
@@ -131,11 +151,17 @@ def eliminate(rows, cable):
 @compiled()
 def _eliminate(rows, cable, reach):
     """Eliminate points whose first row couples to a number of further columns."""
-    low, high, ends, right = cable.low, cable.high, cable.ends, cable.ends_right
+    low = cable.low
+    high = cable.high
+    ends = cable.ends
+    right = cable.ends_right
     for k in range(cable.begin, cable.end, 3):
-        r, s, t = rows[k].band, rows[k + 1].band, rows[k + 2].band
+        r = rows[k].band
+        s = rows[k + 1].band
+        t = rows[k + 2].band
         p = 1.0 / r[0]
-        f, g = r[1] * p, r[2] * p
+        f = r[1] * p
+        g = r[2] * p
         for j in range(reach - 1):
             s[j] -= f * r[j + 1]
         for j in range(reach - 2):
@@ -146,27 +172,39 @@ def _eliminate(rows, cable, reach):
             t[j] -= h * s[j + 1]
         o = 1.0 / t[0]
         for i in range(3, reach):
-            other, u, v, w = rows[k + i].band, r[i] * p, s[i - 1] * q, t[i - 2] * o
+            other = rows[k + i].band
+            u = r[i] * p
+            v = s[i - 1] * q
+            w = t[i - 2] * o
             for j in range(i, reach):
                 other[j - i] -= u * r[j] + v * s[j - 1] + w * t[j - 2]
         x = rows[k].right
         y = rows[k + 1].right - f * x
         z = rows[k + 2].right - g * x - h * y
-        rows[k + 1].right, rows[k + 2].right = y, z
-        u, v, w = x * p, y * q, z * o
+        rows[k + 1].right = y
+        rows[k + 2].right = z
+        u = x * p
+        v = y * q
+        w = z * o
         for i in range(3, reach):
             rows[k + i].right -= r[i] * u + s[i - 1] * v + t[i - 2] * w
         for c in range(low, high):
-            bx, by, bz = rows[k].border, rows[k + 1].border, rows[k + 2].border
+            bx = rows[k].border
+            by = rows[k + 1].border
+            bz = rows[k + 2].border
             by[c] -= f * bx[c]
             bz[c] -= g * bx[c] + h * by[c]
             right[6 + c] -= bx[c] * u + by[c] * v + bz[c] * w
-            a, b, d = bx[c] * p, by[c] * q, bz[c] * o
+            a = bx[c] * p
+            b = by[c] * q
+            d = bz[c] * o
             for i in range(3, reach):
                 rows[k + i].border[c] -= r[i] * a + s[i - 1] * b + t[i - 2] * d
             for e in range(low, c + 1):
                 ends[6 + e, 6 + c] -= bx[e] * a + by[e] * b + bz[e] * d
-        r[0], s[0], t[0] = p, q, o
+        r[0] = p
+        s[0] = q
+        t[0] = o
 
 
 @compiled()
@@ -183,7 +221,9 @@ def _substitute_back(rows, cable, reach):
     """Solution of rows that couple as those of `_eliminate`."""
     shift = cable.end_shift
     for k in range(cable.end - 3, cable.begin - 1, -3):
-        r, s, t = rows[k].band, rows[k + 1].band, rows[k + 2].band
+        r = rows[k].band
+        s = rows[k + 1].band
+        t = rows[k + 2].band
         x, y, z = rows[k].right, rows[k + 1].right, rows[k + 2].right
         for c in range(cable.low, cable.high):
             x -= rows[k].border[c] * shift[6 + c]
@@ -197,7 +237,9 @@ def _substitute_back(rows, cable, reach):
         z *= t[0]
         y = s[0] * y - s[0] * s[1] * z
         x = r[0] * x - r[0] * r[2] * z - r[0] * r[1] * y
-        rows[k].right, rows[k + 1].right, rows[k + 2].right = x, y, z
+        rows[k].right = x
+        rows[k + 1].right = y
+        rows[k + 2].right = z
 
 
 @compiled()
@@ -255,7 +297,8 @@ def end_arm(t, cable, end):
 @compiled()
 def _turn_with_body(cable, at, to, arm, axis):
     """Make rows and columns `at` (a point's) those of a body's translation, `to` of its turn."""
-    ends, right = cable.ends, cable.ends_right
+    ends = cable.ends
+    right = cable.ends_right
     for j in range(cable.size):
         point = ends[at, j], ends[at + 1, j], ends[at + 2, j]
         moment = cross(axis, (ends[to, j], ends[to + 1, j], ends[to + 2, j]))
@@ -275,8 +318,12 @@ def _turn_with_body(cable, at, to, arm, axis):
 @compiled()
 def add_ends(t, cable):
     """Gather what is left of a cable and add it to the equations of its bodies and shafts."""
-    rows, matrix, unknowns = rows_of(t), table_at(t.matrix), unknowns_of(t)
-    ends, right, where = cable.ends, cable.ends_right, cable.unknown
+    rows = rows_of(t)
+    matrix = table_at(t.matrix)
+    unknowns = unknowns_of(t)
+    ends = cable.ends
+    right = cable.ends_right
+    where = cable.unknown
     for i in range(6):
         right[i] = rows[cable.end + i].right
         for j in range(i, 6):
@@ -291,7 +338,8 @@ def add_ends(t, cable):
         _turn_with_shafts(t, cable)
     for border in range(cable.size // 6):
         end = first if border else 1 - first
-        arm, axis = end_arm(t, cable, end), cable.axis_world[end]
+        arm = end_arm(t, cable, end)
+        axis = cable.axis_world[end]
         _turn_with_body(cable, 9 * border, 3 + 3 * border, arm, axis)
     for i in range(cable.size):
         row = where[i]
@@ -309,7 +357,8 @@ def add_ends(t, cable):
 def _turn_with_shafts(t, cable):
     """Add the columns of the paid-out lengths to the shafts; drives by rate have no unknown."""
     for end in range(2):
-        i, cable.unknown[12 + end] = 12 + end, -1
+        i = 12 + end
+        cable.unknown[12 + end] = -1
         if cable.reel[end] >= 0:
             shaft = shafts_of(t)[cable.reel[end]]
             if shaft.by_rate == 0.0:
@@ -324,8 +373,12 @@ def _turn_with_shafts(t, cable):
 @compiled()
 def spread_ends(t, cable):
     """Displacements of the ends by those of bodies and shafts, and what the cable exerts there."""
-    x, wrench, first, last = cable.end_shift, cable.ends_right, cable.first_end, 1 - cable.first_end
-    body, other = _end_body(t, cable, last), _end_body(t, cable, first)
+    x = cable.end_shift
+    wrench = cable.ends_right
+    first = cable.first_end
+    last = 1 - cable.first_end
+    body = _end_body(t, cable, last)
+    other = _end_body(t, cable, first)
     put(x[0:3], body.shift)
     put(x[3:6], body.spin)
     for i in range(6, cable.size):
@@ -335,7 +388,8 @@ def spread_ends(t, cable):
             wrench[i] -= cable.ends[i, j] * x[j]
     put(cable.force[last], wrench[0:3])
     put(cable.moment[last], wrench[3:6])
-    rows, row = rows_of(t), cable.end
+    rows = rows_of(t)
+    row = cable.end
     moved = point_shift(body, end_arm(t, cable, last))
     rows[row].right, rows[row + 1].right, rows[row + 2].right = moved
     moved = cross(body.spin, cable.axis_world[last])
@@ -356,7 +410,9 @@ def spread_ends(t, cable):
 @compiled()
 def _hold_end(t, cable):
     """Force and moment on the prescribed body at the first end, from the solution."""
-    rows, end, wrench = rows_of(t), cable.first_end, cable.ends_right
+    rows = rows_of(t)
+    end = cable.first_end
+    wrench = cable.ends_right
     for k in range(6):
         row = cable.first_row + k
         f = rows[row].right
@@ -380,11 +436,9 @@ def _hold_end(t, cable):
 @compiled()
 def add_leaf(t, cable):
     """Add the own system of the leaf at the first end of a cable to its equations."""
-    body, arm, rows = (
-        _end_body(t, cable, cable.first_end),
-        end_arm(t, cable, cable.first_end),
-        rows_of(t),
-    )
+    body = _end_body(t, cable, cable.first_end)
+    arm = end_arm(t, cable, cable.first_end)
+    rows = rows_of(t)
     s = body.own_matrix
     for i in range(6):
         for j in range(i):
@@ -407,13 +461,18 @@ def add_leaf(t, cable):
 @compiled()
 def _move_leaf(t, cable):
     """Displacement of a leaf, and what the cable exerts on it."""
-    rows, row, end = rows_of(t), cable.begin, cable.first_end
-    body, arm = _end_body(t, cable, end), end_arm(t, cable, end)
+    rows = rows_of(t)
+    row = cable.begin
+    end = cable.first_end
+    body = _end_body(t, cable, end)
+    arm = end_arm(t, cable, end)
     point = rows[row + 3].right, rows[row + 4].right, rows[row + 5].right
     turn = rows[row].right, rows[row + 1].right, rows[row + 2].right
     put(body.spin, turn)
     put(body.shift, sub(point, cross(turn, arm)))
-    s, force, moment = body.own_matrix, cable.force[end], cable.moment[end]
+    s = body.own_matrix
+    force = cable.force[end]
+    moment = cable.moment[end]
     for i in range(3):
         force[i] = -body.force[i]
         moment[i] = -body.moment[i]
@@ -429,7 +488,9 @@ def _move_leaf(t, cable):
 @compiled()
 def move_cable(t, cable, dh, part):
     """Move the points of a cable by the solution of its ends, times `part`."""
-    rows, nodes, faster = rows_of(t), nodes_of(t), 1.0 / dh
+    rows = rows_of(t)
+    nodes = nodes_of(t)
+    faster = 1.0 / dh
     spread_ends(t, cable)
     substitute_back(rows, cable)
     if cable.leaf:
@@ -438,7 +499,8 @@ def move_cable(t, cable, dh, part):
         _hold_end(t, cable)
     cable.length_shift *= part
     for i in range(1, cable.segments):
-        node, k = nodes[cable.first_node + i], row_of(cable, i)
+        node = nodes[cable.first_node + i]
+        k = row_of(cable, i)
         shift = scale(part, (rows[k].right, rows[k + 1].right, rows[k + 2].right))
         put(node.shift, shift)
         increase(node.stage.acceleration, scale(faster * faster, shift))

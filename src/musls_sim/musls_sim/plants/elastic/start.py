@@ -118,7 +118,8 @@ def fold(span_m: Array, segments: int, length_m: float) -> Array:
 
     The segment in the fold is shorter than it is at rest, so it pulls no more than a slack one.
     """
-    half, up = 0.5 * span_m[:2], float(span_m[2])
+    half = 0.5 * span_m[:2]
+    up = float(span_m[2])
 
     def beyond(depth_m: float) -> float:
         aside = float(np.linalg.norm(half))
@@ -163,7 +164,8 @@ def holding_forces(
     for i in range(n):
         across[3 * i : 3 * i + 3, i] = turned[i]
     missing = -np.cross(offset + lifted_n[:, None] * up, thrust_directions).ravel()
-    columns, wanted = np.vstack([columns, across]), np.concatenate([wanted, missing])
+    columns = np.vstack([columns, across])
+    wanted = np.concatenate([wanted, missing])
     sizes, *_ = np.linalg.lstsq(columns, wanted, rcond=None)
     if np.abs(columns @ sizes - wanted).max() > 1e-6 * weight_n or sizes.min() <= 0.0:
         return None
@@ -248,7 +250,8 @@ def _what_moves(engine: Engine, system: RigSystem) -> str:
     """Name the body that is farthest from rest, and a cure."""
     nodes = [np.abs(engine.nodes(i)["acceleration"]).max() for i in range(system.n_cables)]
     bodies = np.abs(engine.tables.bodies["acceleration"]).max(axis=1)
-    k, row = int(np.argmax(nodes)), int(np.argmax(bodies))
+    k = int(np.argmax(nodes))
+    row = int(np.argmax(bodies))
     if row == 0 and bodies[0] >= 0.1 * nodes[k]:
         return (
             f"the load still accelerates by {bodies[0]:.2g} m/s2; give start.load.position_enu_m "
@@ -271,7 +274,8 @@ def _relaxed(rig: Rig) -> tuple[Engine, float]:
     first, as high as they are thick.
     """
     engine, left = _in_long_steps(rig)
-    radii, ground_m = [cable.contact_radius_m for cable in rig.cables], rig.ground_height_enu_m
+    radii = [cable.contact_radius_m for cable in rig.cables]
+    ground_m = rig.ground_height_enu_m
     thickest_m = max((radius or 0.0 for radius in radii), default=0.0)
     if left < LARGEST_LEFT_M_S2 or ground_m is None or thickest_m == 0.0:
         return engine, left
@@ -298,7 +302,8 @@ def _in_long_steps(rig: Rig) -> tuple[Engine, float]:
 
 def _stop(rig: Rig) -> None:
     for body in rig.bodies:
-        body.velocity_enu_m_s, body.omega_enu_rad_s = np.zeros(3), np.zeros(3)
+        body.velocity_enu_m_s = np.zeros(3)
+        body.omega_enu_rad_s = np.zeros(3)
     for cable in rig.cables:
         cable.velocities_enu_m_s = None
 
@@ -317,7 +322,8 @@ def _take_over(rig: Rig, engine: Engine) -> None:
 
 def _lean(rig: Rig, engine: Engine, row: int) -> float:
     """Turn a drone's thrust along the force that it has to give; returns the angle [rad]."""
-    body, force = rig.bodies[row], engine.holding_wrench(row)[:3]
+    body = rig.bodies[row]
+    force = engine.holding_wrench(row)[:3]
     up = force / np.linalg.norm(force)
     ahead = body.rotation[:, 0]
     left = np.cross(up, ahead)
@@ -357,7 +363,9 @@ def rig_parts(
     no shape of their own; `segments` are per cable then, None for the number of links. `drives`
     says which anchors are pushed; gravity is in m/s2.
     """
-    formation, motion, shapes = system.formation, None, None
+    formation = system.formation
+    motion = None
+    shapes = None
     if (
         isinstance(start, StartSpec)
         and formation
@@ -380,7 +388,8 @@ def rig_parts(
         if motion is not None:
             rates = zip(motion.velocity_enu_m_s, motion.omega_enu_rad_s, strict=True)
             for body, (velocity, omega) in zip(bodies, rates, strict=True):
-                body.velocity_enu_m_s, body.omega_enu_rad_s = velocity, omega
+                body.velocity_enu_m_s = velocity
+                body.omega_enu_rad_s = omega
     names = body_names(system)
     rows = {name: row for row, name in enumerate(names, start=int(system.load is None))}
     cables = []
@@ -415,7 +424,8 @@ def _state_of_links(
     Poses of `start: state` are in no formation, so that `Hanging` does not know these chains.
     """
     motion = given_motion(formation, start)
-    places, turns = motion.position_enu_m, motion.rotations
+    places = motion.position_enu_m
+    turns = motion.rotations
     # Point masses do not twist: the drones may look anywhere.
     free = replace(formation, cables=tuple(replace(k, twist="free") for k in formation.cables))
     configuration, _ = slung_state(free, places[0], turns[0], places[1:], turns[1:], gravity)
@@ -445,9 +455,11 @@ def _from_links(
             rotations[tree.drone, :, 2],
             gravity * np.array([k.mass_kg + d.mass_kg for k, d in pairs]),
         )
-    bodies, shapes = [_body(system.load, positions[0], rotations[0])], []
+    bodies = [_body(system.load, positions[0], rotations[0])]
+    shapes = []
     for i, (cable, drone) in enumerate(zip(system.cables, system.drones, strict=True)):
-        place, rotation = positions[tree.drone[i]], rotations[tree.drone[i]]
+        place = positions[tree.drone[i]]
+        rotation = rotations[tree.drone[i]]
         hook = rotation @ drone.cable_attachment_m
         n = cable.links if segments is None else segments
         if forces is None:
@@ -505,7 +517,8 @@ def _bodies(system: RigSystem, start: StartSpec, drives: RigSpec) -> list[RigBod
 
 
 def _anchor_body(anchor: Anchor, pushed: bool) -> RigBody:
-    inertia, corners = np.zeros((3, 3)), np.zeros((0, 3))
+    inertia = np.zeros((3, 3))
+    corners = np.zeros((0, 3))
     if pushed:
         inertia = np.array(anchor.inertia_kg_m2 or FIXED_INERTIA_KG_M2 * np.eye(3))
         corners = corners if anchor.collision is None else anchor.collision.corners_m

@@ -147,7 +147,9 @@ CORNER = _record(
 )
 """Corner of a body, or node of a cable, that can touch a surface; one for each."""
 
-FEED, DRUM, PULLEY = 0, 1, 2
+FEED = 0
+DRUM = 1
+PULLEY = 2
 
 SHAFT = _record(
     ("drive", "f8", (2,)),  # at begin and end of the period

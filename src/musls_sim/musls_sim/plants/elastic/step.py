@@ -170,7 +170,10 @@ COARSER = 0.125
 START_STEP_S = 1e-6
 """Length of the implicit Euler step that gives the accelerations of a start."""
 
-_FIRST, _SECOND, _EULER, _START = 0, 1, 2, 3
+_FIRST = 0
+_SECOND = 1
+_EULER = 2
+_START = 3
 """Kinds of solutions: a stage of TR-BDF2, an implicit Euler step, or the tiny one of a start."""
 
 BREAK_TOLERANCE = 1e-6
@@ -217,7 +220,8 @@ def place_bodies(t, dh, share, again):
             follow(body, share, t.period)
     for cable in cables_of(t):
         for end in range(2):
-            body, node = bodies_of(t)[cable.body[end]], nodes_of(t)[end_node(cable, end)]
+            body = bodies_of(t)[cable.body[end]]
+            node = nodes_of(t)[end_node(cable, end)]
             if body.free == 0 and again:
                 continue
             put_point(body, cable.point[end], node.stage)
@@ -233,7 +237,9 @@ def place_bodies(t, dh, share, again):
 @compiled()
 def _begin_bodies(t, losses, dh):
     """Balance of the bodies without cables, and their matrices: inertia and contact."""
-    matrix, unknowns, inverse_dh2 = table_at(t.matrix), unknowns_of(t), 1.0 / (dh * dh)
+    matrix = table_at(t.matrix)
+    unknowns = unknowns_of(t)
+    inverse_dh2 = 1.0 / (dh * dh)
     for i in range(t.n_dofs):
         for j in range(unknowns[i].first, i + 1):
             matrix[i, j] = 0.0
@@ -325,7 +331,8 @@ def _error(t, losses, dh):
 @compiled()
 def solve_stage(t, dh, share, iterations):
     """Solve one stage at a share of the period; returns the linear solutions used, 0 if none."""
-    losses, part = t.stage_losses, 1.0
+    losses = t.stage_losses
+    part = 1.0
     for iteration in range(iterations + 1):
         place_bodies(t, dh, share, iteration > 0)
         place_reels(t, dh, share)
@@ -404,7 +411,8 @@ def _old_wrenches(t, sign):
 @compiled()
 def _count(t, losses, weight):
     """Add work and losses over a share of a step; at its begin the stage is the state."""
-    sums, work = t.sums, losses.air + losses.drives
+    sums = t.sums
+    work = losses.air + losses.drives
     for body in bodies_of(t):
         work += power_of(body.stage, body.external)
         if body.free == 0:
@@ -556,7 +564,8 @@ def _stored_energy(t):
 @compiled()
 def _gained(t, before):
     """Energy that a step made from nothing [J], given that before it."""
-    sums, old = t.sums, t.old_sums
+    sums = t.sums
+    old = t.old_sums
     gained = _stored_energy(t)[0] - before - (sums.work - old.work)
     return gained + sums.loss_cables - old.loss_cables + sums.loss_ground - old.loss_ground
 
@@ -580,12 +589,14 @@ def _bend(t, h):
 
     The rotation of drones, which is their autopilots', does not count.
     """
-    worst, fastest = 0.0, table_at(t.fastest)
+    worst = 0.0
+    fastest = table_at(t.fastest)
     for b in range(fastest.shape[0]):
         body = bodies_of(t)[b]
         if body.free == 0:
             continue
-        now, arm = body.stage, body.gyration if body.drone < 0 else 0.0
+        now = body.stage
+        arm = body.gyration if body.drone < 0 else 0.0
         fastest[b, 0] = max(fastest[b, 0], norm(now.velocity), arm * norm(now.omega))
         share = 1.0 / (BEND * max(fastest[b, 0], FAINT_M_S))
         jerked = max(body.hardest, norm(now.acceleration)) > JERK_SHARE * t.gravity
@@ -626,12 +637,14 @@ def _next_trial(t, begin, now, bracket, trial):
         if end <= 1.0 + BREAK_TOLERANCE or narrow:
             mark_broken(t, 1.0)
             return now
-        bracket[1], bracket[3] = now, end - 1.0
+        bracket[1] = now
+        bracket[3] = end - 1.0
     elif known:
         if bracket[1] - now <= SHORTEST_SHARE:
             bracket[0] = bracket[1]
             return bracket[1]
-        bracket[0], bracket[2] = now, end - 1.0
+        bracket[0] = now
+        bracket[2] = end - 1.0
     elif peak >= 1.0 and when * length > SHORTEST_SHARE and trial < MAX_TRIALS:
         return begin + when * length
     else:
@@ -643,7 +656,9 @@ def _next_trial(t, begin, now, bracket, trial):
 def _plan(t, at, end, bracket):
     """End of the next step of a rig that can break: the next cut, or what was asked for."""
     note_tensions(t, True)
-    bracket[0], bracket[1], bracket[2] = at, -1.0, min(overload(t) - 1.0, -1e-9)
+    bracket[0] = at
+    bracket[1] = -1.0
+    bracket[2] = min(overload(t) - 1.0, -1e-9)
     return next_cut(t, at, end)
 
 
@@ -710,12 +725,16 @@ def _note_stops(t):
 @compiled()
 def _begin_period(t, substeps, refinements):
     """Break segments that are due, save the state to return to, and begin the first step."""
-    p, x, kept = progress_of(t)[0], _changing(t), table_at(t.kept)
+    p = progress_of(t)[0]
+    x = _changing(t)
+    kept = table_at(t.kept)
     for segment in segments_of(t):
         segment.peak_tension = 0.0
     jumped = begin_shafts(t)
     p.finding = p.start = substeps == 0
-    p.fragile, p.refinements, p.parted = t.can_break > 0.0, refinements, 0
+    p.fragile = t.can_break > 0.0
+    p.refinements = refinements
+    p.parted = 0
     p.accurate = t.turn2 > 0.0 and refinements > 0 and substeps > 0
     p.level = t.level if p.accurate else 0
     p.steps = substeps << p.level
@@ -739,7 +758,9 @@ def _end_stage(t, solved, dh):
     react(t)
     react_shafts(t)
     if p.mode == _FIRST:
-        p.mode, p.switched, p.rough = _SECOND, t.stage_losses.switched, solved > 1
+        p.mode = _SECOND
+        p.switched = t.stage_losses.switched
+        p.rough = solved > 1
         if p.fragile:
             note_tensions(t, False)
         return False
@@ -762,7 +783,8 @@ def _end_stage(t, solved, dh):
 @compiled()
 def _end_last(t, solved):
     """Go on from the second stage: a trial for a break, the next step, or implicit Euler steps."""
-    p, tried = progress_of(t)[0], progress_of(t)[0].now
+    p = progress_of(t)[0]
+    tried = progress_of(t)[0].now
     p.trial += 1
     if p.fragile:
         p.now = _next_trial(t, p.at, p.now, t.bracket, p.trial)
@@ -787,14 +809,16 @@ def _end_last(t, solved):
         return True  # implicit Euler steps are of first order
     p.before, moving = _stored_energy(t)
     p.allowed = max(EULER_ENERGY_TOLERANCE * t.energy_tolerance, ENERGY_SHARE * moving)
-    p.mode, p.euler = _EULER, 0.0
+    p.mode = _EULER
+    p.euler = 0.0
     return False
 
 
 @compiled()
 def _end_step(t):
     """Break segments that are due at the end of a step, and begin the next one."""
-    p, parted = progress_of(t)[0], 0
+    p = progress_of(t)[0]
+    parted = 0
     if p.mode != _START:
         p.at = p.now
     if p.fragile and not p.start:
@@ -811,7 +835,9 @@ def _end_step(t):
 @compiled()
 def _give_up(t):
     """Return to the begin of the period, and begin anew with steps half as long."""
-    p, x, kept = progress_of(t)[0], _changing(t), table_at(t.kept)
+    p = progress_of(t)[0]
+    x = _changing(t)
+    kept = table_at(t.kept)
     if p.steps > 1 or p.fragile:
         copy_numbers(x, kept[0])
     else:
@@ -819,7 +845,8 @@ def _give_up(t):
             copy_numbers(x, kept[1])
         _rewind(t)
         copy_numbers(kept[0], x)
-    p.level, p.steps = p.level + 1, 2 * p.steps
+    p.level = p.level + 1
+    p.steps = 2 * p.steps
     p.step = p.trial = 0
     p.at = p.bend = 0.0
     p.mode = _START if p.fragile or p.again else _FIRST
@@ -833,9 +860,11 @@ def _end_period(t, substeps):
     if not p.finding and not fastest_body(bodies_of(t)) <= SPEED_LIMIT_M_S:
         return False
     if p.accurate:
-        level, bend = p.level, p.bend
+        level = p.level
+        bend = p.bend
         while level > 0 and bend < COARSER:
-            level, bend = level - 1, 4.0 * bend
+            level = level - 1
+            bend = 4.0 * bend
         t.level = min(level, ACCURATE_LEVELS)
     t.refined += 1 if p.steps > substeps else 0
     return True
@@ -861,10 +890,13 @@ def move_plant(address):
         t.sums.iterations += solved
         if solved == 0 or _end_stage(t, solved, dh):
             if p.start or p.level == p.refinements:
-                s.verdict, s.failed = -1, 1
+                s.verdict = -1
+                s.failed = 1
                 return
             _give_up(t)
     if _end_period(t, s.substeps):
-        s.verdict, s.failed = p.parted + _note_stops(t), 0
+        s.verdict = p.parted + _note_stops(t)
+        s.failed = 0
     else:
-        s.verdict, s.failed = -2, 1
+        s.verdict = -2
+        s.failed = 1

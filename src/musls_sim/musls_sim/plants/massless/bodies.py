@@ -44,12 +44,22 @@ from musls_sim.plants.rigid_body import (
 @compiled()
 def place(body):
     """Write the motion of a body from its state."""
-    y, r = body.state, body.rotation
-    w, a, b, c = y.attitude[0], y.attitude[1], y.attitude[2], y.attitude[3]
+    y = body.state
+    r = body.rotation
+    w = y.attitude[0]
+    a = y.attitude[1]
+    b = y.attitude[2]
+    c = y.attitude[3]
     s = 2.0 / (w * w + a * a + b * b + c * c)
-    r[0, 0], r[0, 1], r[0, 2] = 1.0 - s * (b * b + c * c), s * (a * b - w * c), s * (a * c + w * b)
-    r[1, 0], r[1, 1], r[1, 2] = s * (a * b + w * c), 1.0 - s * (a * a + c * c), s * (b * c - w * a)
-    r[2, 0], r[2, 1], r[2, 2] = s * (a * c - w * b), s * (b * c + w * a), 1.0 - s * (a * a + b * b)
+    r[0, 0] = 1.0 - s * (b * b + c * c)
+    r[0, 1] = s * (a * b - w * c)
+    r[0, 2] = s * (a * c + w * b)
+    r[1, 0] = s * (a * b + w * c)
+    r[1, 1] = 1.0 - s * (a * a + c * c)
+    r[1, 2] = s * (b * c - w * a)
+    r[2, 0] = s * (a * c - w * b)
+    r[2, 1] = s * (b * c + w * a)
+    r[2, 2] = 1.0 - s * (a * a + b * b)
     put(body.position, y.position)
     put(body.velocity, y.velocity)
     put(body.omega, rotate(r, y.omega))
@@ -74,7 +84,8 @@ def collect_wrench(t, body, i, speed):
 @compiled()
 def accelerate(body, gravity):
     """Newton's and Euler's equations, and the kinematics."""
-    y, out = body.state, body.rate
+    y = body.state
+    out = body.rate
     put(out.position, y.velocity)
     put(out.velocity, scale(body.inverse_mass, body.wrench.force))
     out.velocity[2] -= gravity
@@ -85,7 +96,8 @@ def accelerate(body, gravity):
 @compiled()
 def spin_attitude(y, out):
     """Rate of the quaternion of a body rate: half the product of both."""
-    q, w = y.attitude, y.omega
+    q = y.attitude
+    w = y.omega
     half = quaternion_product(q, (0.0, 0.5 * w[0], 0.5 * w[1], 0.5 * w[2]))
     for k in range(4):
         out.attitude[k] = half[k]
@@ -120,14 +132,16 @@ def follow(body, now):
     Angular velocity and acceleration of exp(psi) to third order in psi, which stays below 0.1 rad
     within a period: w = psi' + psi x psi' / 2 + psi x (psi x psi') / 6, and its derivative.
     """
-    y, out = body.state, body.rate
+    y = body.state
+    out = body.rate
     x, v, a = _cubic(body.path, now)
     put(y.position, x)
     put(y.velocity, v)
     put(out.position, v)
     put(out.velocity, a)
     psi, rate, second = _cubic(body.turning, now)
-    c, f = cross(psi, rate), cross(psi, second)
+    c = cross(psi, rate)
+    f = cross(psi, second)
     omega = add(add(rate, scale(0.5, c)), scale(1.0 / 6.0, cross(psi, c)))
     curved = scale(1.0 / 6.0, add(cross(rate, c), cross(psi, f)))
     alpha = add(add(second, scale(0.5, f)), curved)
@@ -153,7 +167,8 @@ def _cubic(c, t):
 @compiled()
 def move_structure(t, speed):
     """Derivatives of the whole; what acts on each part from outside is left in its wrench."""
-    whole, bodies = whole_of(t)[0], bodies_of(t)
+    whole = whole_of(t)[0]
+    bodies = bodies_of(t)
     place(whole)
     t.driven = t.lost = 0.0
     clear(whole.wrench)
@@ -183,10 +198,16 @@ def rod_forces(t):
     Every rod is the only one of its drone, clamped at both ends, so the drone's balance gives it
     without assumptions; how clamped rods share the load does not enter.
     """
-    whole, bodies, cables, forces = whole_of(t)[0], bodies_of(t), cables_of(t), table_at(t.force)
-    omega, alpha = whole.state.omega, whole.rate.omega
+    whole = whole_of(t)[0]
+    bodies = bodies_of(t)
+    cables = cables_of(t)
+    forces = table_at(t.force)
+    omega = whole.state.omega
+    alpha = whole.rate.omega
     for k in range(len(cables)):
-        body, c, row = bodies[k + 1], cables[k], forces[k]
+        body = bodies[k + 1]
+        c = cables[k]
+        row = forces[k]
         turning = add(cross(alpha, body.place), cross(omega, cross(omega, body.place)))
         acceleration = add(whole.rate.velocity, rotate(whole.rotation, turning))
         f = sub(body.wrench.force, scale(body.mass, acceleration))

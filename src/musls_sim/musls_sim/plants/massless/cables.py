@@ -93,11 +93,14 @@ def free_motion(t, speed, now):
 @compiled()
 def find_cables(t):
     """Direction, gap, rate, free acceleration and levers of all cables."""
-    bodies, cables = bodies_of(t), cables_of(t)
-    load, root = bodies[0], t.load
+    bodies = bodies_of(t)
+    cables = cables_of(t)
+    load = bodies[0]
+    root = t.load
     root.soft = 0
     for k in range(len(cables)):
-        cable, drone = cables[k], bodies[k + 1]
+        cable = cables[k]
+        drone = bodies[k + 1]
         low = rotate(load.rotation, cable.load_point)
         high = rotate(drone.rotation, cable.drone_point)
         along, distance = unit(sub(sub(add(drone.position, high), load.position), low))
@@ -107,24 +110,28 @@ def find_cables(t):
         a = sub(
             point_acceleration(drone, cable.drone_point), point_acceleration(load, cable.load_point)
         )
-        cable.gap, cable.rate = distance - cable.length, rate
+        cable.gap = distance - cable.length
+        cable.rate = rate
         cable.free_acceleration = dot(along, a) + (across / distance if distance > 0.0 else 0.0)
         put(cable.along, along)
         arm = cross(cable.load_point, rotate_back(load.rotation, along))
         turned = rotate_back(root.angular, arm)
         for i in range(3):
-            cable.lever[i], cable.lever[3 + i] = root.linear * along[i], turned[i]
+            cable.lever[i] = root.linear * along[i]
+            cable.lever[3 + i] = turned[i]
         arm = cross(cable.drone_point, rotate_back(drone.rotation, along))
         put(cable.drone_turn, times(drone.inverse_inertia, arm))
         cable.own = drone.inverse_mass + dot(arm, cable.drone_turn)
         if cable.own == 0.0:
-            cable.own, root.soft = SOFT * product(cable.lever, cable.lever), 1
+            cable.own = SOFT * product(cable.lever, cable.lever)
+            root.soft = 1
 
 
 @compiled()
 def point_acceleration(body, point):
     """Acceleration of a point r of a body: a + alpha x r + w x (w x r), in the world."""
-    w, alpha = body.state.omega, body.rate.omega
+    w = body.state.omega
+    alpha = body.rate.omega
     turning = add(cross(alpha, point), cross(w, cross(w, point)))
     return add(body.rate.velocity, rotate(body.rotation, turning))
 
@@ -140,10 +147,12 @@ def gather(t, impulses):
 @compiled()
 def share_tensions(t):
     """Give the tensions to the cables, and their accelerations to the bodies."""
-    bodies, cables = bodies_of(t), cables_of(t)
+    bodies = bodies_of(t)
+    cables = cables_of(t)
     pull_load(t.load, bodies[0].rate)
     for k in range(len(cables)):
-        cable, drone = cables[k], bodies[k + 1]
+        cable = cables[k]
+        drone = bodies[k + 1]
         cable.tension = cable.solution
         pull_drone(cable, drone, drone.rate)
         if drone.free == 0:  # the drone's power goes into the cable
@@ -154,7 +163,8 @@ def share_tensions(t):
 @compiled()
 def pull_states(t):
     """Give load and drones the velocities of the impulses."""
-    bodies, cables = bodies_of(t), cables_of(t)
+    bodies = bodies_of(t)
+    cables = cables_of(t)
     pull_load(t.load, bodies[0].state)
     for k in range(len(cables)):
         pull_drone(cables[k], bodies[k + 1], bodies[k + 1].state)
@@ -218,7 +228,8 @@ def solve_active(load, cables):
 def solve_with_factor(load, cables):
     """Solve the active cables' equations with the present factor."""
     for c in cables:
-        c.solution, c.left = 0.0, c.right
+        c.solution = 0.0
+        c.left = c.right
     solve_for_left(load, cables)
     if load.soft != 0:  # with cables that hardly give way rounding leaves much
         sum_pulls(load, cables)
@@ -276,15 +287,19 @@ def solve_complementarity(load, cables):
     the last of them alone, which ends for every matrix of this kind (Judice and Pires, Computers
     and Operations Research 21, 1994; Murty 1974).
     """
-    largest, m = 0.0, 0
+    largest = 0.0
+    m = 0
     for c in cables:
         if c.taut != 0:
-            largest, m = max(largest, abs(c.right)), m + 1
+            largest = max(largest, abs(c.right))
+            m = m + 1
     noise = 1e-14 * largest
-    fewest, patience = m + 1, 3
+    fewest = m + 1
+    patience = 3
     for _ in range(100 * (m + 1) + 2**m if m < 12 else 5000):
         solve_active(load, cables)
-        wrong, last = 0, -1
+        wrong = 0
+        last = -1
         for k in range(len(cables)):
             if violates(load, cables[k], noise):
                 wrong += 1
@@ -292,7 +307,8 @@ def solve_complementarity(load, cables):
         if wrong == 0:
             break
         if wrong < fewest:
-            fewest, patience = wrong, 3
+            fewest = wrong
+            patience = 3
         elif patience > 0:
             patience -= 1
         for k in range(len(cables)):
@@ -378,7 +394,8 @@ def _count_impulses(t, now):
     """Sum up impulses and losses, write the events; `right` still has the rates before."""
     cables = cables_of(t)
     for k in range(len(cables)):
-        c, impulse = cables[k], cables[k].solution
+        c = cables[k]
+        impulse = cables[k].solution
         if impulse <= 0.0:
             continue
         loss = impulse * 0.5 * (c.right + c.rate)
@@ -396,13 +413,18 @@ def write_event(t, now, kind, k, impulse, loss):
     """Write one event where there is room, and count it."""
     if t.happened < MAX_EVENTS:
         e = events_of(t)[t.happened]
-        e.time, e.kind, e.cable, e.impulse, e.loss = now, kind, k, impulse, loss
+        e.time = now
+        e.kind = kind
+        e.cable = k
+        e.impulse = impulse
+        e.loss = loss
     t.happened += 1
 
 
 # ---------- Which cables are taut: decided at events, kept at their length between
 
-SHALLOW_M, RATTLE_M = 1e-11, 1e-6
+SHALLOW_M = 1e-11
+RATTLE_M = 1e-6
 """Excursion of a slack cable from its length that is not followed: while events are located in
 time, and once a period has had more of them than are."""
 
@@ -461,7 +483,8 @@ def tensions_by_complementarity(t):
     tension is positive when all together satisfy 0 <= T, d'' <= 0, T d'' = 0. A tension that is
     zero but for rounding leaves a taut cable taut and a slack one slack.
     """
-    load, noise = t.load, t.tension_noise
+    load = t.load
+    noise = t.tension_noise
     gather(t, False)
     solve_complementarity(load, cables_of(t))
     share_tensions(t)
@@ -489,7 +512,8 @@ def capture(t, shallow_m):
             continue
         separating = c.free_acceleration - product(c.lever, t.load.pull)
         if separating > 0.0 and c.rate**2 < 2.0 * (shallow_m - short_m) * separating:
-            c.taut, found = 1, True
+            c.taut = 1
+            found = True
     return found
 
 
@@ -508,15 +532,19 @@ def project(t):
     Along the cables, by masses: the centre of mass stays, momentum too, and of all velocities
     without separation these are the nearest, so that energy is only taken.
     """
-    bodies, cables, load = bodies_of(t), cables_of(t), t.load
+    bodies = bodies_of(t)
+    cables = cables_of(t)
+    load = t.load
     for c in cables:
         c.right = c.gap
     solve_with_factor(load, cables)
     p = load.pull
-    way, turn = (p[0], p[1], p[2]), (p[3], p[4], p[5])
+    way = (p[0], p[1], p[2])
+    turn = (p[3], p[4], p[5])
     _shift(bodies[0], scale(load.linear, way), rotate(load.angular, turn))
     for k in range(len(cables)):
-        c, drone = cables[k], bodies[k + 1]
+        c = cables[k]
+        drone = bodies[k + 1]
         if drone.free != 0:
             way = scale(-c.solution * drone.inverse_mass, c.along)
             _shift(drone, way, scale(-c.solution, c.drone_turn))

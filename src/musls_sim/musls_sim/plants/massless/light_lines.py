@@ -100,8 +100,10 @@ class LightLinesPlant(Plant):
             restitution=restitution,
             obstacles=obstacles,
         )
-        t, n = self.records, system.n_drones
-        self.record, self.rotors = t.system, t.rotors
+        t = self.records
+        n = system.n_drones
+        self.record = t.system
+        self.rotors = t.rotors
         self.moving = t.bodies
         if rotor_speed_rad_s is not None:
             t.speed[:] = rotor_speed_rad_s
@@ -172,7 +174,8 @@ class LightLinesPlant(Plant):
     def energy_j(self) -> float:
         """Kinetic and potential energy of what moves by itself [J]."""
         free = self.moving[self.moving["free"] != 0]
-        mass, y = free["mass"], free["state"]
+        mass = free["mass"]
+        y = free["state"]
         kinetic = mass @ np.sum(y["velocity"] ** 2, axis=1)
         kinetic += np.einsum("ni,nij,nj", y["omega"], free["inertia"], y["omega"])
         return float(0.5 * kinetic + self.gravity_m_s2 * mass @ y["position"][:, 2])
@@ -233,7 +236,8 @@ class MasslessPlant(LightLinesPlant):
     def _follow(self, inputs: PlantInputs, motion: PrescribedMotion) -> int:
         """One period with the drones on their paths."""
         assert self._paths is not None
-        begin_s, t = self.time_s, self.records
+        begin_s = self.time_s
+        t = self.records
         drones = t.bodies[1:]
         drones["path"], drones["turning"], drones["attitude"] = self._paths.cubics(
             begin_s, begin_s + self.period_s
@@ -250,10 +254,12 @@ class MasslessPlant(LightLinesPlant):
 
     def _prescribe(self, motion: PrescribedMotion | None) -> None:
         """Move the drones along given paths from now on, or let them fly again."""
-        self._motion, free = motion, motion is None
+        self._motion = motion
+        free = motion is None
         self._paths = None if motion is None else PoseEnds(motion.pose)
         for body, drone in zip(self.records.bodies[1:], self.system.drones, strict=True):
-            body["free"], body["inverse_mass"] = free, free / drone.mass_kg
+            body["free"] = free
+            body["inverse_mass"] = free / drone.mass_kg
             body["inverse_inertia"] = free * np.linalg.inv(np.array(drone.inertia_kg_m2))
         self.forget_inputs()
         for name in ("work", "loss", "absolute_work", "impact_loss"):
@@ -278,7 +284,8 @@ class MasslessPlant(LightLinesPlant):
 
     def _change_cable(self, change: CutCable | ReleaseHook | AttachHook) -> None:
         i = change.cable - 1
-        cables, held = self.records.cables, self.held_by[i]
+        cables = self.records.cables
+        held = self.held_by[i]
         if isinstance(change, AttachHook):
             if held == "drone":
                 cables["length"][i] = self.system.cables[i].length_m
@@ -307,7 +314,8 @@ class MasslessPlant(LightLinesPlant):
         miss = float(np.linalg.norm(high - [0.0, 0.0, length] - low))
         if np.linalg.norm(high - low) > length:
             miss = np.inf
-        load, drone = self.records.bodies[0], self.records.bodies[cable + 1]
+        load = self.records.bodies[0]
+        drone = self.records.bodies[cable + 1]
         velocities = [
             body["velocity"] + np.cross(body["omega"], end - body["position"])
             for body, end in ((load, low), (drone, high))
@@ -317,7 +325,8 @@ class MasslessPlant(LightLinesPlant):
     def _ends(self, cable: int) -> tuple[Array, Array]:
         """Places of a cable's ends on load and drone, world, (3,) each."""
         points = self.records.cables[cable]
-        load, drone = self.records.bodies[..., 0], self.records.bodies[..., cable + 1]
+        load = self.records.bodies[..., 0]
+        drone = self.records.bodies[..., cable + 1]
         return (
             load["position"] + load["rotation"] @ points["load_point"],
             drone["position"] + drone["rotation"] @ points["drone_point"],
@@ -331,7 +340,8 @@ class MasslessPlant(LightLinesPlant):
         A massless line has no shape of its own while it is slack; it is drawn hanging. One that is
         not held at both ends hangs from its drone, or lies as a point.
         """
-        cable, held = self.system.cables[index], self.held_by[index]
+        cable = self.system.cables[index]
+        held = self.held_by[index]
         points = cable.links + 1
         low, high = self._ends(index)
         if held == "both":
@@ -359,9 +369,11 @@ class LineState(LocalState):
     """
 
     def __init__(self, plant: LightLinesPlant) -> None:
-        self._plant, self._kept = plant, plant.memory.copy()
+        self._plant = plant
+        self._kept = plant.memory.copy()
         y = plant.moving["state"].copy()
-        self._first, self._free = y, len(y) - 1
+        self._first = y
+        self._free = len(y) - 1
         turns, places = (tuple(f"load {kind}_{axis}" for axis in "xyz") for kind in ("turn", "p"))
         cables = [f"cable_{k + 1} {axis}" for k in range(self._free) for axis in "ab"]
         drones = [f"drone_{k + 1} turn_{axis}" for k in range(self._free) for axis in "xyz"]
@@ -383,18 +395,18 @@ class LineState(LocalState):
 
     def _arms(self) -> tuple[Array, Array, Array, Array]:
         """Arms of the cables' ends on load and drones and how fast they turn, (n, 3) each."""
-        y, cables = self._plant.moving["state"], self._plant.records.cables
+        y = self._plant.moving["state"]
+        cables = self._plant.records.cables
         turn = matrix(y["attitude"])
         omega = np.einsum("nij,nj->ni", turn, y["omega"])
-        load, drone = (
-            cables["load_point"] @ turn[0].T,
-            np.einsum("nij,nj->ni", turn[1:], cables["drone_point"]),
-        )
+        load = cables["load_point"] @ turn[0].T
+        drone = np.einsum("nij,nj->ni", turn[1:], cables["drone_point"])
         return load, np.cross(omega[0], load), drone, np.cross(omega[1:], drone)
 
     def _cables(self) -> tuple[Array, Array]:
         """Directions of the cables from load to drone, and their rates, (n, 3) each."""
-        y, length = self._plant.moving["state"], self._plant.records.cables["length"][:, None]
+        y = self._plant.moving["state"]
+        length = self._plant.records.cables["length"][:, None]
         load, load_rate, drone, drone_rate = self._arms()
         reach = y["position"][1:] + drone - y["position"][0] - load
         rate = y["velocity"][1:] + drone_rate - y["velocity"][0] - load_rate
@@ -402,16 +414,20 @@ class LineState(LocalState):
 
     def move(self, shift: Array, rate_shift: Array) -> None:
         """See `interface.LocalState`."""
-        plant, n = self._plant, self._free
+        plant = self._plant
+        n = self._free
         plant.memory[:] = self._kept
-        y, first, rates = plant.moving["state"], self._first, self._rates + rate_shift
+        y = plant.moving["state"]
+        first = self._first
+        rates = self._rates + rate_shift
         y["position"][0] = first["position"][0] + shift[3:6]
         y["velocity"][0] = rates[3:6]
         world = from_rotation_vector(shift[:3])
         y["attitude"][0] = product(world, first["attitude"][0])
         y["omega"][0] = matrix(y["attitude"][0]).T @ rates[:3]
         if n:
-            turns, spins = shift[6 + 2 * n :].reshape(n, 3), rates[6 + 2 * n :].reshape(n, 3)
+            turns = shift[6 + 2 * n :].reshape(n, 3)
+            spins = rates[6 + 2 * n :].reshape(n, 3)
             y["attitude"][1:] = product(first["attitude"][1:], from_rotation_vector(turns))
             y["omega"][1:] = spins
             angles = np.einsum("nij,nj->ni", self._axes, shift[6 : 6 + 2 * n].reshape(n, 2))
@@ -427,12 +443,16 @@ class LineState(LocalState):
 
     def read(self) -> tuple[Array, Array]:
         """See `interface.LocalState`."""
-        n, y, first = self._free, self._plant.moving["state"], self._first
+        n = self._free
+        y = self._plant.moving["state"]
+        first = self._first
         back = first["attitude"] * [1.0, -1.0, -1.0, -1.0]
-        shift, rates = np.empty(len(self.names)), np.empty(len(self.names))
+        shift = np.empty(len(self.names))
+        rates = np.empty(len(self.names))
         shift[:3] = rotation_vector(product(y["attitude"][0], back[0]))
         shift[3:6] = y["position"][0] - first["position"][0]
-        rates[:3], rates[3:6] = matrix(y["attitude"][0]) @ y["omega"][0], y["velocity"][0]
+        rates[:3] = matrix(y["attitude"][0]) @ y["omega"][0]
+        rates[3:6] = y["velocity"][0]
         if n:
             along, rate = self._cables()
             across = np.cross(self._along, along)
@@ -447,7 +467,8 @@ class LineState(LocalState):
             sweep = np.linalg.solve(gram, seen[..., None])
             rates[6 : 6 + 2 * n] = sweep.ravel()
             turned = rotation_vector(product(back[1:], y["attitude"][1:]))
-            shift[6 + 2 * n :], rates[6 + 2 * n :] = turned.ravel(), y["omega"][1:].ravel()
+            shift[6 + 2 * n :] = turned.ravel()
+            rates[6 + 2 * n :] = y["omega"][1:].ravel()
         return shift, rates - self._rates
 
     def advance(self, inputs: PlantInputs, time_s: float) -> None:
@@ -469,7 +490,8 @@ def hanging_line(
     The points are evenly spaced along the line where it hangs free. Ends may be those at many
     times, (times, 3), as then the lines, (times, points, 3).
     """
-    span, along = b_enu_m - a_enu_m, _shares(points)
+    span = b_enu_m - a_enu_m
+    along = _shares(points)
     lines: Array = a_enu_m[..., None, :] + along[:, None] * span[..., None, :]
     slack = np.linalg.norm(span, axis=-1) <= length_m * (1.0 - STRAIGHT)
     for k in zip(*np.atleast_1d(slack).nonzero(), strict=True):
@@ -489,7 +511,8 @@ def _slack_line(
 ) -> Array:
     """Points of a slack line at shares of its length, (points, 3)."""
     span = b_enu_m - a_enu_m
-    flat, rise = float(np.hypot(*span[:2])), float(span[2])
+    flat = float(np.hypot(*span[:2]))
+    rise = float(span[2])
     if flat < 1e-3 * length_m:  # a loop straight down
         low = 0.5 * (length_m - rise)
         height = np.where(along * length_m < low, -along * length_m, along * length_m - 2.0 * low)

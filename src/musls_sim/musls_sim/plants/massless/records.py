@@ -132,7 +132,9 @@ EVENT = np.dtype(
     align=True,
 )
 
-SLACKENED, TIGHTENED, IMPACT = 0, 1, 2
+SLACKENED = 0
+TIGHTENED = 1
+IMPACT = 2
 """Kinds: a cable went slack, a slack one taut; a taut one took part in the others' impact."""
 
 MAX_EVENTS = 64
@@ -217,7 +219,9 @@ rotors_of = grid_opener("rotors", ROTOR)
 @compiled()
 def keep_inputs(t, wind, in_body, in_world):
     """Write the inputs into the records; whether wind or wrenches differ from those before."""
-    held, changed, bodies = t.wind, False, bodies_of(t)
+    held = t.wind
+    changed = False
+    bodies = bodies_of(t)
     for k in range(3):
         changed |= held[k] != wind[k]
         held[k] = wind[k]
@@ -225,7 +229,8 @@ def keep_inputs(t, wind, in_body, in_world):
         body = bodies[i]
         for k in range(6):
             changed |= body.in_body[k] != in_body[i, k] or body.in_world[k] != in_world[i, k]
-            body.in_body[k], body.in_world[k] = in_body[i, k], in_world[i, k]
+            body.in_body[k] = in_body[i, k]
+            body.in_world[k] = in_world[i, k]
     return changed
 
 
@@ -259,7 +264,8 @@ def build_records(
     Of the cables only the lengths count. `step_s` is the longest step, a ground height of None
     means no ground; for `restitution` see `MasslessPlant`.
     """
-    n, r = system.n_drones, system.n_rotors
+    n = system.n_drones
+    r = system.n_rotors
     parts: list[Load | Drone] = [system.load, *system.drones]
     solids = surfaces_of(ground_height_enu_m, obstacles)
     corners = corner_records([part.collision.corners_m for part in parts], len(solids))
@@ -267,14 +273,19 @@ def build_records(
     for i, (body, part) in enumerate(zip(bodies, parts, strict=True)):
         _write_body(body, part, 8 * len(solids) * i, 8 * len(solids))
     state = bodies["state"]
-    state["position"], state["velocity"] = start.position_enu_m, start.velocity_enu_m_s
-    state["attitude"], state["omega"] = start.orientation_wxyz, start.omega_body_rad_s
+    state["position"] = start.position_enu_m
+    state["velocity"] = start.velocity_enu_m_s
+    state["attitude"] = start.orientation_wxyz
+    state["omega"] = start.omega_body_rad_s
     t = np.zeros(1, SYSTEM)
     t["load"]["linear"] = 1.0 / np.sqrt(system.load.mass_kg)
     if bodies["inertia"][0].any():
         t["load"]["angular"] = np.linalg.cholesky(bodies["inverse_inertia"][0])
-    t["gravity"], t["friction"] = gravity_m_s2, system.ground_friction
-    t["restitution"], t["step"], t["wind"] = restitution, step_s, np.nan
+    t["gravity"] = gravity_m_s2
+    t["friction"] = system.ground_friction
+    t["restitution"] = restitution
+    t["step"] = step_s
+    t["wind"] = np.nan
     t["contact_step"] = min(
         contact_step_s(p.mass_kg, _turning(p), p.collision.corners_m) for p in parts
     )
@@ -302,13 +313,17 @@ def build_records(
 
 def _write_body(body: np.void, part: Load | Drone, first_corner: int, corners: int) -> None:
     inertia = np.array(part.inertia_kg_m2)
-    body["mass"], body["inverse_mass"], body["free"] = part.mass_kg, 1.0 / part.mass_kg, 1
-    body["inertia"], body["drag"] = inertia, part.drag_n_s_m
+    body["mass"] = part.mass_kg
+    body["inverse_mass"] = 1.0 / part.mass_kg
+    body["free"] = 1
+    body["inertia"] = inertia
+    body["drag"] = part.drag_n_s_m
     if inertia.any():  # a point mass does not turn
         body["inverse_inertia"] = np.linalg.inv(inertia)
     body["stiffness"], body["damping"] = corner_constants(part.mass_kg)
     body["radius"] = np.linalg.norm(part.collision.corners_m, axis=1).max()
-    body["first_corner"], body["corners"] = first_corner, corners
+    body["first_corner"] = first_corner
+    body["corners"] = corners
 
 
 def _cables(system: SlungLoadSystem, parts: list[Load | Drone]) -> Records:
@@ -316,7 +331,8 @@ def _cables(system: SlungLoadSystem, parts: list[Load | Drone]) -> Records:
     least = [float(np.linalg.eigvalsh(_turning(p))[0]) for p in parts]
     for i, (row, cable, drone) in enumerate(zip(rows, system.cables, system.drones, strict=True)):
         ends = np.array(system.load.cable_attachments_m[i]), np.array(drone.cable_attachment_m)
-        row["length"], (row["load_point"], row["drone_point"]) = cable.length_m, ends
+        row["length"] = cable.length_m
+        (row["load_point"], row["drone_point"]) = ends
         across = 1.0 / cable.length_m
         arms = [float(np.linalg.norm(end)) for end in ends]
         row["load_spin"] = arms[0] / least[0] + across / system.load.mass_kg

@@ -66,10 +66,16 @@ BRACKET_S = 1e-11
 def move_plant(address):
     """One period of a `STEP`; the verdict is the number of events, or -1."""
     s = record_at(address, STEP)
-    t, period, now, steps = record_beyond(s, s.plant, SYSTEM), s.period, 0.0, 0
+    t = record_beyond(s, s.plant, SYSTEM)
+    period = s.period
+    now = 0.0
+    steps = 0
     copy_table(table_at(t.command), command_of(s))
-    bodies, cables, forces = bodies_of(t), cables_of(t), table_at(t.force)
-    t.happened, moving = 0, period > 0.0
+    bodies = bodies_of(t)
+    cables = cables_of(t)
+    forces = table_at(t.force)
+    t.happened = 0
+    moving = period > 0.0
     for c in cables:
         put(c.impulse, (0.0, 0.0, 0.0))
     if keep_inputs(t, wind_of(s), wrench_body_of(s), wrench_enu_of(s)) or s.prescribed != 0:
@@ -92,7 +98,8 @@ def move_plant(address):
         if event:
             decide(t, table_at(t.end_speed), now, moving, SHALLOW_M if located else RATTLE_M)
         if steps >= MAX_STEPS or not fastest_body(bodies)[1] < SPEED_LIMIT_M_S:
-            s.verdict, s.failed = -1, 1
+            s.verdict = -1
+            s.failed = 1
             return
     if period > 0.0:
         copy_table(table_at(t.speed), table_at(t.end_speed))
@@ -100,7 +107,8 @@ def move_plant(address):
     show_bodies(t, period)
     for k in range(len(cables)):
         forces[k, 0] = forces[k, 3] = cables[k].tension
-    s.verdict, s.failed = t.happened, 0
+    s.verdict = t.happened
+    s.failed = 0
 
 
 @compiled()
@@ -141,10 +149,12 @@ def begin_step(t):
     for body in moving_of(t):
         body.begin = body.state
         body.first = body.rate
-    t.first_driven, t.first_lost = t.driven, t.lost
+    t.first_driven = t.driven
+    t.first_lost = t.lost
     for c in cables_of(t):
         c.threshold = max(c.gap, 0.0) + BEYOND_M
-        c.begin_gap, c.begin_rate = c.gap, c.rate
+        c.begin_gap = c.gap
+        c.begin_rate = c.rate
         c.value_low = c.gap - c.threshold if c.taut == 0 else -c.tension
         put(c.begin_force, scale(c.tension, c.along))
 
@@ -184,13 +194,16 @@ def trial(t, now, h):
     The derivatives at the end are left in the bodies, gaps, rates and tensions in the cables, the
     mean powers in the system.
     """
-    moving, cables = moving_of(t), cables_of(t)
-    middle_speed, end_speed = table_at(t.middle_speed), table_at(t.end_speed)
+    moving = moving_of(t)
+    cables = cables_of(t)
+    middle_speed = table_at(t.middle_speed)
+    end_speed = table_at(t.end_speed)
     spin_to(t, now + 0.5 * h, middle_speed)
     spin_to(t, now + h, end_speed)
     for c in cables:
         c.least = np.inf
-    driven, lost = t.first_driven, t.first_lost
+    driven = t.first_driven
+    lost = t.first_lost
     for stage in range(1, 5):
         for body in moving:
             if stage == 1:
@@ -204,7 +217,8 @@ def trial(t, now, h):
                 move(body.state, body.begin, h / 6.0, body.total)
                 normalise(body.state.attitude)
         if stage == 4:
-            t.mean_driven, t.mean_lost = driven / 6.0, lost / 6.0
+            t.mean_driven = driven / 6.0
+            t.mean_lost = lost / 6.0
         ahead, speed = (0.5 * h, middle_speed) if stage < 3 else (h, end_speed)
         rates(t, speed, now + ahead)
         weight = 2.0 if stage < 3 else 1.0
@@ -221,7 +235,8 @@ def events_crossed(t):
 
     Slack cables: gap beyond the threshold; taut ones: how far tension is below zero.
     """
-    noise, found = t.tension_noise, False
+    noise = t.tension_noise
+    found = False
     for c in cables_of(t):
         c.value = c.gap - c.threshold if c.taut == 0 else -c.tension - noise
         found |= c.value > 0.0
@@ -234,7 +249,8 @@ def possible_event(t, h):
 
     Of slack cables the gap is taken as the cubic of the values and rates at both ends.
     """
-    noise, first = t.tension_noise, 0.0
+    noise = t.tension_noise
+    first = 0.0
     for c in cables_of(t):
         if c.taut != 0:
             if c.least < -noise and (first == 0.0 or 0.5 * h < first):
@@ -270,7 +286,9 @@ def locate(t, now, high):
 
     The state is left just behind it.
     """
-    low, at, cables = 0.0, -1.0, cables_of(t)
+    low = 0.0
+    at = -1.0
+    cables = cables_of(t)
     for c in cables:
         c.value_high = c.value
     for turn in range(100):

@@ -50,14 +50,18 @@ def symbolic(
     system: SlungLoadSystem, gravity_m_s2: float = STANDARD_GRAVITY_M_S2
 ) -> SymbolicSystem:
     """Functions of a system, see `SymbolicSystem`."""
-    n, r = system.n_drones, system.n_rotors
-    x, wind = ca.SX.sym("x", BODY_STATES * (1 + n)), ca.SX.sym("wind", 3)
-    u, speeds = ca.SX.sym("u", 4 * n), ca.SX.sym("speeds", n * r)
+    n = system.n_drones
+    r = system.n_rotors
+    x = ca.SX.sym("x", BODY_STATES * (1 + n))
+    wind = ca.SX.sym("wind", 3)
+    u = ca.SX.sym("u", 4 * n)
+    speeds = ca.SX.sym("speeds", n * r)
     parts: list[Load | Drone] = [system.load, *system.drones]
     bodies = [
         _Body(part, x[BODY_STATES * i : BODY_STATES * (i + 1)]) for i, part in enumerate(parts)
     ]
-    pushes, spun = [], []
+    pushes = []
+    spun = []
     for i, drone in enumerate(system.drones):
         given = u[4 * i : 4 * i + 4]
         pushes.append((bodies[1 + i].rotation @ ca.vertcat(0, 0, given[0]), given[1:]))
@@ -87,23 +91,33 @@ class _Body:
     """Symbols of a body."""
 
     def __init__(self, part: Load | Drone, y: Any) -> None:
-        self.part, self.position, q = part, y[:3], y[3:7]
-        self.velocity, self.omega = y[7:10], y[10:]
+        self.part = part
+        self.position = y[:3]
+        q = y[3:7]
+        self.velocity = y[7:10]
+        self.omega = y[10:]
         self.inertia = np.array(part.inertia_kg_m2)
         turns = bool(self.inertia.any())  # a point mass does not turn
         self.inverse_inertia = np.linalg.inv(self.inertia) if turns else np.zeros((3, 3))
-        w, a, b, c = q[0], q[1], q[2], q[3]
+        w = q[0]
+        a = q[1]
+        b = q[2]
+        c = q[3]
         s = 2.0 / ca.sumsqr(q)
         self.rotation = ca.vertcat(
             ca.horzcat(1 - s * (b * b + c * c), s * (a * b - w * c), s * (a * c + w * b)),
             ca.horzcat(s * (a * b + w * c), 1 - s * (a * a + c * c), s * (b * c - w * a)),
             ca.horzcat(s * (a * c - w * b), s * (b * c + w * a), 1 - s * (a * a + b * b)),
         )
-        p, k, m = self.omega[0], self.omega[1], self.omega[2]
+        p = self.omega[0]
+        k = self.omega[1]
+        m = self.omega[2]
         self.spin = 0.5 * ca.vertcat(
-            -a * p - b * k - c * m, w * p + b * m - c * k, w * k + c * p - a * m,
+            -a * p - b * k - c * m,
+            w * p + b * m - c * k,
+            w * k + c * p - a * m,
             w * m + a * k - b * p,
-        )  # fmt: skip
+        )
 
     def point_velocity(self, point: Any) -> Any:
         return self.velocity + self.rotation @ ca.cross(self.omega, point)
@@ -135,7 +149,8 @@ class _Cable:
 
 
 def _cable(system: SlungLoadSystem, bodies: list[_Body], k: int) -> _Cable:
-    load, drone = bodies[0], bodies[1 + k]
+    load = bodies[0]
+    drone = bodies[1 + k]
     low = ca.DM(system.load.cable_attachments_m[k])
     high = ca.DM(system.drones[k].cable_attachment_m)
     reach = drone.position + drone.rotation @ high - load.position - load.rotation @ low
@@ -164,14 +179,16 @@ def _motion(
     gravity_m_s2: float,
 ) -> tuple[Any, Any]:
     """State's rate and tensions, with a force (world) and a moment (body) on each drone."""
-    n, load = system.n_drones, bodies[0]
+    n = system.n_drones
+    load = bodies[0]
     wrenches = [(ca.SX.zeros(3), ca.SX.zeros(3)), *pushes]
     free = [
         body.accelerations(force + body.drag(wind), moment, gravity_m_s2)
         for body, (force, moment) in zip(bodies, wrenches, strict=True)
     ]
     cables = [_cable(system, bodies, k) for k in range(n)]
-    D, b = ca.SX.zeros(n, n), ca.SX.zeros(n)
+    D = ca.SX.zeros(n, n)
+    b = ca.SX.zeros(n)
     for j, one in enumerate(cables):
         drone = bodies[1 + j]
         ends = [
@@ -206,10 +223,13 @@ def _motion(
 
 def _rotors(drone: Drone, body: _Body, speed: Any, wind: Any) -> tuple[Any, Any]:
     """Force (world) and moment (body) of a drone's rotors: thrust, reaction torque, drag."""
-    force, moment = ca.SX.zeros(3), ca.SX.zeros(3)  # in the body's frame
+    # in the body's frame
+    force = ca.SX.zeros(3)
+    moment = ca.SX.zeros(3)
     for j, rotor in enumerate(drone.rotors):
         spin = -1.0 if rotor.spin == "ccw" else 1.0
-        k, place = rotor.thrust_coefficient_n_s2, ca.DM(rotor.position_m)
+        k = rotor.thrust_coefficient_n_s2
+        place = ca.DM(rotor.position_m)
         air = body.rotation.T @ (body.point_velocity(place) - wind)
         across = ca.vertcat(air[0], air[1], 0)
         push = ca.vertcat(0, 0, k * speed[j] ** 2) - rotor.drag_n_s2_m_rad * speed[j] * across

@@ -98,7 +98,9 @@ def less9(h, p, v):
 @compiled()
 def sym_inverse(s):
     """Inverse of a symmetric matrix."""
-    a, b, c = s[3] * s[5] - s[4] * s[4], s[2] * s[4] - s[1] * s[5], s[1] * s[4] - s[2] * s[3]
+    a = s[3] * s[5] - s[4] * s[4]
+    b = s[2] * s[4] - s[1] * s[5]
+    c = s[1] * s[4] - s[2] * s[3]
     f = 1.0 / (s[0] * a + s[1] * b + s[2] * c)
     return (
         f * a,
@@ -172,20 +174,30 @@ def read3(a):
 @compiled(inlined=True)
 def own_inertia(body, gravity):
     """A body's inertia about its joint, and what its weight, turning and wrench need there."""
-    r, mass, w, s = body.rotation, body.mass, read3(body.omega), read3(body.swing)
+    r = body.rotation
+    mass = body.mass
+    w = read3(body.omega)
+    s = read3(body.swing)
     centre = rotate(r, body.com)
     c = sub(add(body.position, centre), body.joint)
     spin = world_inertia(body)
     ixx, ixy, ixz, iyy, iyz, izz = spin
     turning = add(cross(w, sym_times(spin, w)), cross(s, sym_times(spin, s)))
     cx, cy, cz = c
-    body.spin[0], body.spin[1] = ixx + mass * (cy * cy + cz * cz), ixy - mass * cx * cy
-    body.spin[2], body.spin[3] = ixz - mass * cx * cz, iyy + mass * (cx * cx + cz * cz)
-    body.spin[4], body.spin[5] = iyz - mass * cy * cz, izz + mass * (cx * cx + cy * cy)
+    body.spin[0] = ixx + mass * (cy * cy + cz * cz)
+    body.spin[1] = ixy - mass * cx * cy
+    body.spin[2] = ixz - mass * cx * cz
+    body.spin[3] = iyy + mass * (cx * cx + cz * cz)
+    body.spin[4] = iyz - mass * cy * cz
+    body.spin[5] = izz + mass * (cx * cx + cy * cy)
     h = body.coupling
     h[0] = h[4] = h[8] = 0.0
-    h[1], h[2], h[3] = -mass * cz, mass * cy, mass * cz
-    h[5], h[6], h[7] = -mass * cx, -mass * cy, mass * cx
+    h[1] = -mass * cz
+    h[2] = mass * cy
+    h[3] = mass * cz
+    h[5] = -mass * cx
+    h[6] = -mass * cy
+    h[7] = mass * cx
     m = body.inert
     m[0] = m[3] = m[5] = mass
     m[1] = m[2] = m[4] = 0.0
@@ -253,13 +265,20 @@ def eliminate(t, k, h):
     along the change of the acceleration, h/4 (a - a1), which makes it stable for any damping;
     springs on the mean position. Friction and stops are implicit: they act on the rate at the end.
     """
-    bodies, rows = bodies_of(t), coordinates_of(t)
-    rate, angle = numbers_at(t.rate), numbers_at(t.angle)
-    middle, last_change = numbers_at(t.middle_rate), numbers_at(t.last_change)
+    bodies = bodies_of(t)
+    rows = coordinates_of(t)
+    rate = numbers_at(t.rate)
+    angle = numbers_at(t.angle)
+    middle = numbers_at(t.middle_rate)
+    last_change = numbers_at(t.last_change)
     body = bodies[k]
     up = bodies[body.parent]
-    inertia, coupling, mass = read6(body.spin), read9(body.coupling), read6(body.inert)
-    moment, force, w = read3(body.moment), read3(body.force), read3(body.omega)
+    inertia = read6(body.spin)
+    coupling = read9(body.coupling)
+    mass = read6(body.inert)
+    moment = read3(body.moment)
+    force = read3(body.force)
+    w = read3(body.omega)
     s = read3(body.swing)
     if body.slides >= 0:
         row = slacks_of(t)[body.slides]
@@ -296,9 +315,12 @@ def eliminate(t, k, h):
         put(row.turning, u)
         put(row.pushing, v)
         put(row.drift, drift)
-        row.left, row.inverse = left, inverse
-        p, q = scale(inverse, u), scale(inverse, v)
-        inertia, coupling = sym_less(inertia, p, u), less9(coupling, p, v)
+        row.left = left
+        row.inverse = inverse
+        p = scale(inverse, u)
+        q = scale(inverse, v)
+        inertia = sym_less(inertia, p, u)
+        coupling = less9(coupling, p, v)
         mass = sym_less(mass, q, v)
         moment = add(moment, add(sym_times(inertia, drift), scale(left, p)))
         force = add(force, add(back_times9(coupling, drift), scale(left, q)))
@@ -329,7 +351,8 @@ def slide_below(row, body, inertia, coupling, mass, h):
     put(row.drift, drift)
     row.inverse = 1.0 / (dot(e, v) + felt)
     row.left = pull - dot(e, body.force)
-    p, q = scale(row.inverse, u), scale(row.inverse, v)
+    p = scale(row.inverse, u)
+    q = scale(row.inverse, v)
     return sym_less(inertia, p, u), less9(coupling, p, v), sym_less(mass, q, v)
 
 
@@ -346,8 +369,11 @@ def pull_of(row, h):
 @compiled(inlined=True)
 def accelerate(t, k):
     """Acceleration of a body and of its coordinates, from its parent's."""
-    bodies, rows, change = bodies_of(t), coordinates_of(t), numbers_at(t.change)
-    body, i = bodies[k], bodies[k].first
+    bodies = bodies_of(t)
+    rows = coordinates_of(t)
+    change = numbers_at(t.change)
+    body = bodies[k]
+    i = bodies[k].first
     if body.parent < 0:
         angular, linear = free_acceleration(body, body.moment, body.force)
         put(change[i : i + 3], angular)
@@ -377,13 +403,16 @@ def accelerate(t, k):
 @compiled()
 def free_acceleration(body, moment, force):
     """Acceleration of a free articulated body that a moment and a force hold back."""
-    h, inverse = read9(body.coupling), sym_inverse(body.inert)
+    h = read9(body.coupling)
+    inverse = sym_inverse(body.inert)
     # I - H M^-1 H^T, column by column of H^T
     i = read6(body.spin)
     a = sym_times(inverse, (h[0], h[1], h[2]))
     b = sym_times(inverse, (h[3], h[4], h[5]))
     c = sym_times(inverse, (h[6], h[7], h[8]))
-    ha, hb, hc = times9(h, a), times9(h, b), times9(h, c)
+    ha = times9(h, a)
+    hb = times9(h, b)
+    hc = times9(h, c)
     rest = (i[0] - ha[0], i[1] - ha[1], i[2] - ha[2], i[3] - hb[1], i[4] - hb[2], i[5] - hc[2])
     right = sub(times9(h, sym_times(inverse, force)), moment)
     angular = sym_times(sym_inverse(rest), right)
@@ -394,7 +423,8 @@ def free_acceleration(body, moment, force):
 @compiled()
 def transmitted_force(body):
     """Force that a joint transmits to its body, from the body's acceleration."""
-    h, m = read9(body.coupling), read6(body.inert)
+    h = read9(body.coupling)
+    m = read6(body.inert)
     held = add(back_times9(h, body.angular), sym_times(m, body.linear))
     return add(held, body.force)
 
@@ -421,7 +451,8 @@ def joint_torque(row, damping, angle, rate, slip, last_change, h):
     And what it loses by acceleration, as an inertia. The angle is that of half the step, `slip` the
     square of the rate at which surfaces slip that rub.
     """
-    c, k = damping, row.stiffness
+    c = damping
+    k = row.stiffness
     torque = -c * (rate - 0.25 * h * last_change) - k * angle
     felt = 0.75 * h * c + 0.25 * h * h * k
     if row.friction > 0.0:
@@ -430,7 +461,8 @@ def joint_torque(row, damping, angle, rate, slip, last_change, h):
         felt += h * c
     if row.second == 1 and abs(angle) > STOP_RAD:
         bent = angle - math.copysign(STOP_RAD, angle)
-        c, k = STOP_DAMPING_N_M_S_RAD, STOP_STIFFNESS_N_M_RAD
+        c = STOP_DAMPING_N_M_S_RAD
+        k = STOP_STIFFNESS_N_M_RAD
         torque -= k * (bent + 0.5 * h * rate) + c * rate
         felt += h * c + 0.5 * h * h * k
     return torque, felt

@@ -41,7 +41,9 @@ def find_contacts(t, h):
 
     The surface under a corner is a plane within the step.
     """
-    bodies, edges, solids = bodies_of(t), edges_of(t), solids_of(t)
+    bodies = bodies_of(t)
+    edges = edges_of(t)
+    solids = solids_of(t)
     t.touches = 0
     low = False
     for k in range(bodies.shape[0]):
@@ -127,7 +129,8 @@ def soft_force(body, change, h, ground):
 @compiled()
 def add_contacts(t, h):
     """Forces of the ground at no acceleration, and what they yield to it."""
-    bodies, edges = bodies_of(t), edges_of(t)
+    bodies = bodies_of(t)
+    edges = edges_of(t)
     for k in range(bodies.shape[0]):
         body = bodies[k]
         arm = sub(body.position, body.joint)
@@ -143,7 +146,9 @@ def add_contacts(t, h):
             if edge.pushes == 0:
                 continue
             _, up, across = corner_then(body, edge, (0.0, 0.0, 0.0), h)
-            share, damp, stiff = edge.share, h * body.damping, 0.5 * h * h * body.stiffness
+            share = edge.share
+            damp = h * body.damping
+            stiff = 0.5 * h * h * body.stiffness
             aside = share * (damp + stiff if edge.stuck != 0 else damp)
             point = add(arm, rotate(body.rotation, edge.place))
             push_joint(body, point, add_scaled(scale(share, across), up, edge.normal))
@@ -170,7 +175,9 @@ def push_joint(body, arm, force):
 @compiled()
 def contacts_hold(t, h, turn):
     """Whether the right corners pushed and slipped; corrects that if not. Keeps their forces."""
-    bodies, edges, hold = bodies_of(t), edges_of(t), True
+    bodies = bodies_of(t)
+    edges = edges_of(t)
+    hold = True
     for k in range(bodies.shape[0]):
         body = bodies[k]
         if body.near == 0:
@@ -184,11 +191,13 @@ def contacts_hold(t, h, turn):
             put(edge.acted, (0.0, 0.0, 0.0))
             if edge.pushes == 0:
                 if depth > 0.0 and up > 0.0 and turn < CHANGES:
-                    edge.pushes, hold = 1, False
+                    edge.pushes = 1
+                    hold = False
                 continue
             put(edge.acted, add_scaled(scale(edge.share, across), up, edge.normal))
             if up <= 0.0:
-                edge.pushes, hold = 0, False
+                edge.pushes = 0
+                hold = False
                 continue
             share = friction_share(t.friction, up, across)
             hold &= abs(share - edge.share) <= SHARE_MISS * share

@@ -141,8 +141,10 @@ def begin_step(t, h):
 @compiled()
 def guess_rates(t, h):
     """Rates in the middle of the step, carried on from the last two; the first time as they are."""
-    rate, middle = numbers_at(t.rate), numbers_at(t.middle_rate)
-    last, earlier = numbers_at(t.last_change), numbers_at(t.earlier_change)
+    rate = numbers_at(t.rate)
+    middle = numbers_at(t.middle_rate)
+    last = numbers_at(t.last_change)
+    earlier = numbers_at(t.earlier_change)
     ahead = 0.0
     if t.fresh == 0:
         ahead = (h + t.last_step) / (t.last_step + t.earlier_step)
@@ -153,9 +155,12 @@ def guess_rates(t, h):
 @compiled()
 def rates_hold(t, h):
     """Whether the rates in the middle of the step were guessed well; corrects them if not."""
-    rate, middle = numbers_at(t.rate), numbers_at(t.middle_rate)
-    change, last = numbers_at(t.change), numbers_at(t.last_change)
-    miss, fastest = 0.0, 1.0
+    rate = numbers_at(t.rate)
+    middle = numbers_at(t.middle_rate)
+    change = numbers_at(t.change)
+    last = numbers_at(t.last_change)
+    miss = 0.0
+    fastest = 1.0
     for d in range(rate.shape[0]):
         then = rate[d] + 0.5 * h * change[d]
         miss = max(miss, abs(then - middle[d]))
@@ -194,9 +199,12 @@ def evaluate(t, h):
 @compiled()
 def add_outside(t):
     """Wrenches of rotors, air and inputs on load and drones; whether they are finite."""
-    bodies, selected = bodies_of(t), selected_of(t)
-    rotors, speed = rotors_of(t), table_at(t.speed)
-    in_body, in_world = table_at(t.wrench_body), table_at(t.wrench_enu)
+    bodies = bodies_of(t)
+    selected = selected_of(t)
+    rotors = rotors_of(t)
+    speed = table_at(t.speed)
+    in_body = table_at(t.wrench_body)
+    in_world = table_at(t.wrench_enu)
     guide = table_at(t.guide)
     total = air = 0.0
     for i in range(selected.shape[0]):
@@ -220,8 +228,10 @@ def add_outside(t):
 @compiled()
 def end_step(t, h):
     """Update tensions, work, rates and positions after the last evaluation of a step."""
-    rate, change = numbers_at(t.rate), numbers_at(t.change)
-    last, earlier = numbers_at(t.last_change), numbers_at(t.earlier_change)
+    rate = numbers_at(t.rate)
+    change = numbers_at(t.change)
+    last = numbers_at(t.last_change)
+    earlier = numbers_at(t.earlier_change)
     note_cable_forces(t)
     add_work(t, h)
     add_impulses(t, h)
@@ -229,13 +239,16 @@ def end_step(t, h):
     if t.touches != 0:
         settle_corners(bodies_of(t), edges_of(t), solids_of(t), t.friction)
     if t.fresh != 0:
-        t.last_step, t.fresh = h, 0
+        t.last_step = h
+        t.fresh = 0
         for d in range(rate.shape[0]):
             last[d] = change[d]
-    t.earlier_step, t.last_step = t.last_step, h
+    t.earlier_step = t.last_step
+    t.last_step = h
     for d in range(rate.shape[0]):
         rate[d] += h * change[d]
-        earlier[d], last[d] = last[d], change[d]
+        earlier[d] = last[d]
+        last[d] = change[d]
     spin_rotors(table_at(t.speed), table_at(t.command), rotors_of(t), 0.5 * h)
     move_slack(t, 0.5 * h)
     drift(t, 0.5 * h)
@@ -252,8 +265,12 @@ def note_cable_forces(t):
     And the largest change of a tension from the last step to this one; a cable that stretches has
     a limit of its own, `SYSTEM.stiff`.
     """
-    bodies, selected, first = bodies_of(t), selected_of(t), first_links_of(t)
-    force, peak, rows = table_at(t.force), numbers_at(t.peak), slacks_of(t)
+    bodies = bodies_of(t)
+    selected = selected_of(t)
+    first = first_links_of(t)
+    force = table_at(t.force)
+    peak = numbers_at(t.peak)
+    rows = slacks_of(t)
     for i in range(first.shape[0]):
         drone = selected[1 + i]
         for end in range(2):
@@ -264,7 +281,9 @@ def note_cable_forces(t):
                 x, y, z = transmitted_force(body)
             before = force[i, 3 * end]
             tension, y, z = scale(-1.0, rotate_back(link.rotation, (x, y, z)))
-            force[i, 3 * end], force[i, 3 * end + 1], force[i, 3 * end + 2] = tension, y, z
+            force[i, 3 * end] = tension
+            force[i, 3 * end + 1] = y
+            force[i, 3 * end + 2] = z
             peak[i] = max(peak[i], tension)
             if rows[i].state != STRETCHED:
                 t.jump = max(t.jump, abs(tension - before))
@@ -280,9 +299,14 @@ def add_work(t, h):
     All forces work along the mean of the rates before and after, which for the kinetic energy is
     exact.
     """
-    bodies, edges, selected = bodies_of(t), edges_of(t), selected_of(t)
-    rows, rate, change = coordinates_of(t), numbers_at(t.rate), numbers_at(t.change)
-    driven, lost = -t.air, -t.air
+    bodies = bodies_of(t)
+    edges = edges_of(t)
+    selected = selected_of(t)
+    rows = coordinates_of(t)
+    rate = numbers_at(t.rate)
+    change = numbers_at(t.change)
+    driven = -t.air
+    lost = -t.air
     for d in range(rate.shape[0]):
         torque = rows[d].torque - rows[d].felt * change[d]
         lost -= torque * (rate[d] + 0.5 * h * change[d])
@@ -315,9 +339,11 @@ POSE_MISS = 1e-9
 @compiled()
 def off_paths(t, poses, off):
     """Turns and ways from poses of the drones, (n, 7), to where they are, (n, 6) [rad, m]."""
-    bodies, selected = bodies_of(t), selected_of(t)
+    bodies = bodies_of(t)
+    selected = selected_of(t)
     for i in range(1, selected.shape[0]):
-        body, pose = bodies[selected[i]], poses[i - 1]
+        body = bodies[selected[i]]
+        pose = poses[i - 1]
         put(off[i - 1, :3], rotation_between(pose[3:7], from_matrix(body.rotation)))
         put(off[i - 1, 3:6], sub(body.position, pose))
 
@@ -337,7 +363,8 @@ def poses_hold(t, h, corrections):
 
     The responses are found for the first correction of a step, and serve the later ones.
     """
-    guide, target = table_at(t.guide), table_at(t.target)
+    guide = table_at(t.guide)
+    target = table_at(t.target)
     inverse = table_at(t.compliance)
     miss = np.empty(inverse.shape[0])
     misses(t, h, target, miss)
@@ -355,12 +382,18 @@ def poses_hold(t, h, corrections):
 @compiled()
 def misses(t, h, target, miss):
     """Turns and ways that are missing to the drones' poses in the middle of the next step."""
-    bodies, selected = bodies_of(t), selected_of(t)
-    angle, rate, change = numbers_at(t.angle), numbers_at(t.rate), numbers_at(t.change)
-    kept_angle, kept_rate, kept_place = angle.copy(), rate.copy(), read3(bodies[0].place)
+    bodies = bodies_of(t)
+    selected = selected_of(t)
+    angle = numbers_at(t.angle)
+    rate = numbers_at(t.rate)
+    change = numbers_at(t.change)
+    kept_angle = angle.copy()
+    kept_rate = rate.copy()
+    kept_place = read3(bodies[0].place)
     kept_attitude = bodies["attitude"].copy()
     slacks = slacks_of(t)
-    kept_slack, kept_slide = slacks["length"].copy(), slacks["rate"].copy()
+    kept_slack = slacks["length"].copy()
+    kept_slide = slacks["rate"].copy()
     for d in range(rate.shape[0]):
         rate[d] += h * change[d]
     for i in range(slacks.shape[0]):
@@ -370,14 +403,17 @@ def misses(t, h, target, miss):
     place_bodies(t)
     for i in range(1, selected.shape[0]):
         body = bodies[selected[i]]
-        pose, now = target[i - 1], from_matrix(body.rotation)
+        pose = target[i - 1]
+        now = from_matrix(body.rotation)
         row = 6 * (i - 1)
         put(miss[row : row + 3], rotation_between(now, pose[3:7]))
         put(miss[row + 3 : row + 6], sub(pose, body.position))
     for d in range(rate.shape[0]):
-        angle[d], rate[d] = kept_angle[d], kept_rate[d]
+        angle[d] = kept_angle[d]
+        rate[d] = kept_rate[d]
     for i in range(slacks.shape[0]):
-        slacks[i].length, slacks[i].rate = kept_slack[i], kept_slide[i]
+        slacks[i].length = kept_slack[i]
+        slacks[i].rate = kept_slide[i]
     put(bodies[0].place, kept_place)
     for k in range(bodies.shape[0]):
         put_quaternion(bodies[k].attitude, kept_attitude[k])
@@ -387,7 +423,9 @@ def misses(t, h, target, miss):
 @compiled()
 def respond(t, response):
     """Accelerations of all drones by unit moments and forces on each, (6 n, 6 n)."""
-    bodies, rows, selected = bodies_of(t), coordinates_of(t), selected_of(t)
+    bodies = bodies_of(t)
+    rows = coordinates_of(t)
+    selected = selected_of(t)
     slacks = slacks_of(t)
     for one in range(response.shape[0]):
         for k in range(bodies.shape[0]):
@@ -417,7 +455,8 @@ def respond(t, response):
 @compiled()
 def respond_below(body, up, rows, slacks):
     """Pass moment and force on to the body below, see `articulated.eliminate`."""
-    moment, force = read3(body.moment), read3(body.force)
+    moment = read3(body.moment)
+    force = read3(body.force)
     if body.slides >= 0:
         row = slacks[body.slides]
         row.left = -dot(row.along, force)
@@ -435,7 +474,8 @@ def respond_below(body, up, rows, slacks):
 @compiled()
 def respond_above(body, up, rows, slacks):
     """Pass accelerations on to the body above, see `articulated.accelerate`."""
-    angular, linear = read3(up.angular), add(up.linear, cross(up.angular, body.arm))
+    angular = read3(up.angular)
+    linear = add(up.linear, cross(up.angular, body.arm))
     for d in range(body.first, body.first + body.freedom):
         row = rows[d]
         change = row.left - dot(row.turning, angular) - dot(row.pushing, linear)

@@ -437,13 +437,18 @@ def build_records(
         tension = SECANT_JERKS * row["jerk"]
         row["stiffness"] = tension / line.strain(tension) / cable.length_m
         row["damping"] = line.damping_n_s / cable.length_m
-        row["link_mass"], row["link_length"] = cable.link_mass_kg, cable.link_length_m
-    n, r, c = system.n_drones, system.n_rotors, tree.n_coordinates
+        row["link_mass"] = cable.link_mass_kg
+        row["link_length"] = cable.link_length_m
+    n = system.n_drones
+    r = system.n_rotors
+    c = tree.n_coordinates
     t = np.zeros(1, SYSTEM)
-    t["gravity"], t["friction"] = gravity_m_s2, system.ground_friction
+    t["gravity"] = gravity_m_s2
+    t["friction"] = system.ground_friction
     soft = ground_height_enu_m is not None and "cables" not in contact
     t["ground"] = ground_height_enu_m if soft else np.nan
-    t["ahead"], t["fresh"] = ahead_s, 1
+    t["ahead"] = ahead_s
+    t["fresh"] = 1
     shown = np.zeros((1 + n, 16))
     shown[:, 6] = 1.0
     arrays = {
@@ -479,13 +484,17 @@ def tree_bodies(tree: Tree) -> Records:
     """Bodies and joints of a tree at no place yet, (b,) of `BODY`."""
     bodies = np.zeros(len(tree.bodies), BODY)
     for row, body, first in zip(bodies, tree.bodies, tree.first_coordinate, strict=True):
-        row["parent"], row["first"], row["freedom"] = body.parent, first, body.freedom
+        row["parent"] = body.parent
+        row["first"] = first
+        row["freedom"] = body.freedom
         turns = body.joint_in_parent_rotation, body.joint_in_child_rotation
         row["straight"] = all(np.array_equal(turn, np.eye(3)) for turn in turns)
         row["parent_turn"], row["own_turn"] = turns
         row["parent_place"] = body.joint_in_parent_position_m
         row["own_place"] = body.joint_in_child_position_m
-        row["mass"], row["com"], row["inertia"] = body.mass_kg, body.com_m, body.inertia_kg_m2
+        row["mass"] = body.mass_kg
+        row["com"] = body.com_m
+        row["inertia"] = body.inertia_kg_m2
         row["attitude"][0] = 1.0
     return bodies
 
@@ -520,7 +529,9 @@ def take_over(t: LinkTables, old: LinkTables) -> None:
     """Copy all that is not motion from the records of another tree of the same bodies."""
     for name in ("mass", "inertia", "slides"):
         t.bodies[name] = old.bodies[name]
-    t.edges[:], t.command[:], t.slacks[:] = old.edges, old.command, old.slacks
+    t.edges[:] = old.edges
+    t.command[:] = old.command
+    t.slacks[:] = old.slacks
 
 
 SHOWN = "rotors", "speed", "shown", "force", "peak", "levels", "limits", "compliance"
@@ -618,10 +629,12 @@ def joint_coordinates(
     gives the rotation of this joint, and its coordinates, from its frame and the direction of the
     link below.
     """
-    positions, rotations = positions.copy(), np.array(rotations)
+    positions = positions.copy()
+    rotations = np.array(rotations)
     evenly = bend is evenly_bent
     for k in reversed(range(len(t.bodies))):
-        body, up = t.bodies[k], int(t.bodies[k]["parent"])
+        body = t.bodies[k]
+        up = int(t.bodies[k]["parent"])
         q = positions[body["first"] : body["first"] + body["freedom"]]
         frame = rotations[k] @ body["own_turn"]
         if up < 0:
@@ -641,7 +654,8 @@ def evenly_bent(frame: Array, below: Array) -> tuple[Array, Array]:
     x, y, z = way / np.linalg.norm(way)  # else rounding doubles from link to link
     if x < 1e-12 - 1.0:
         return np.diag([-1.0, -1.0, 1.0]), np.array([0.0, np.pi])
-    k, sine = 1.0 / (1.0 + x), np.hypot(y, z)
+    k = 1.0 / (1.0 + x)
+    sine = np.hypot(y, z)
     turn = np.array(
         [[x, y, z], [-y, 1.0 - k * y * y, -k * y * z], [-z, -k * y * z, 1.0 - k * z * z]]
     )
@@ -652,9 +666,11 @@ def evenly_bent(frame: Array, below: Array) -> tuple[Array, Array]:
 def universally_bent(frame: Array, below: Array) -> tuple[Array, Array]:
     """Rotation of a universal joint whose second angle is within 90 degrees, and its angles."""
     x, y, z = below @ frame
-    first, second = np.arcsin(np.clip(z, -1.0, 1.0)), np.arctan2(-y, x)
+    first = np.arcsin(np.clip(z, -1.0, 1.0))
+    second = np.arctan2(-y, x)
     if x < 0.0:
-        first, second = np.pi - first, np.arctan2(y, -x)
+        first = np.pi - first
+        second = np.arctan2(y, -x)
     turn = scipy.spatial.transform.Rotation.from_euler("YZ", [first, second]).as_matrix()
     return turn, np.array([np.arctan2(turn[0, 2], turn[2, 2]), np.arctan2(turn[1, 0], turn[1, 1])])
 
@@ -662,17 +678,22 @@ def universally_bent(frame: Array, below: Array) -> tuple[Array, Array]:
 @compiled(inlined=True)
 def bend_on(q, u1, u2, h):
     """Attitude of a joint that bends without twist a time later, at rates u; to second order."""
-    w, y, z, k = q[0], q[2], q[3], 0.5 / (1.0 + q[0])
+    w = q[0]
+    y = q[2]
+    z = q[3]
+    k = 0.5 / (1.0 + q[0])
     along = u1 * y + u2 * z
-    wt, yt, zt = -0.5 * along, 0.5 * u1 - k * along * y, 0.5 * u2 - k * along * z
+    wt = -0.5 * along
+    yt = 0.5 * u1 - k * along * y
+    zt = 0.5 * u2 - k * along * z
     turns = u1 * yt + u2 * zt  # rate of `along`
     more = turns + k * along * along
-    wtt, ytt, ztt = -0.5 * turns, -k * (more * y + along * yt), -k * (more * z + along * zt)
-    w, y, z = (
-        w + h * (wt + 0.5 * h * wtt),
-        y + h * (yt + 0.5 * h * ytt),
-        z + h * (zt + 0.5 * h * ztt),
-    )
+    wtt = -0.5 * turns
+    ytt = -k * (more * y + along * yt)
+    ztt = -k * (more * z + along * zt)
+    w = w + h * (wt + 0.5 * h * wtt)
+    y = y + h * (yt + 0.5 * h * ytt)
+    z = z + h * (zt + 0.5 * h * ztt)
     size = 1.5 - 0.5 * (w * w + y * y + z * z)  # one over the length, which is nearly one
     return w * size, 0.0, y * size, z * size
 
@@ -691,7 +712,8 @@ def unwind(t):
             continue
         share = 2.0 / (q[2] * q[2] + q[3] * q[3])
         for place in (t.rate, t.last_change, t.earlier_change):
-            numbers, i = numbers_at(place), body.first
+            numbers = numbers_at(place)
+            i = body.first
             along = share * (q[2] * numbers[i] + q[3] * numbers[i + 1])
             numbers[i] = along * q[2] - numbers[i]
             numbers[i + 1] = along * q[3] - numbers[i + 1]
@@ -704,9 +726,12 @@ def unwind(t):
 @compiled()
 def drift(t, h):
     """Move positions on with the rates."""
-    bodies, angle, rate = bodies_of(t), numbers_at(t.angle), numbers_at(t.rate)
+    bodies = bodies_of(t)
+    angle = numbers_at(t.angle)
+    rate = numbers_at(t.rate)
     for k in range(bodies.shape[0]):
-        body, i = bodies[k], bodies[k].first
+        body = bodies[k]
+        i = bodies[k].first
         if body.parent < 0:
             turn = turn_quaternion((h * rate[i], h * rate[i + 1], h * rate[i + 2]))
             put_quaternion(body.attitude, unit_quaternion(quaternion_product(turn, body.attitude)))
@@ -748,7 +773,9 @@ def combined(r, m):
 @compiled()
 def place_bodies(t):
     """Rotation and place of all bodies, and the axes of their joints."""
-    bodies, rows, angle = bodies_of(t), coordinates_of(t), numbers_at(t.angle)
+    bodies = bodies_of(t)
+    rows = coordinates_of(t)
+    angle = numbers_at(t.angle)
     for k in range(bodies.shape[0]):
         body = bodies[k]
         if body.parent < 0:
@@ -756,7 +783,8 @@ def place_bodies(t):
             put(body.position, body.place)
             put(body.joint, body.place)
             continue
-        up, d = bodies[body.parent], body.first + body.freedom - 2
+        up = bodies[body.parent]
+        d = body.first + body.freedom - 2
         r = up.rotation
         x, y, z = column(r, 0), column(r, 1), column(r, 2)
         if body.straight == 0:
@@ -792,7 +820,8 @@ def place_even(body, rows, angle, x, y, z):
 
     A spring pulls against the bend along its axis: these are the bend's parts along y and z.
     """
-    q, d = body.attitude, body.first + body.freedom - 2
+    q = body.attitude
+    d = body.first + body.freedom - 2
     if body.freedom == 3:
         a, b, c = turned_axes(q, x, y, z)
         put(rows[d - 1].axis, a)
@@ -801,19 +830,24 @@ def place_even(body, rows, angle, x, y, z):
         if rows[d].stiffness > 0.0:
             size = math.acos(min(max(dot(x, a), -1.0), 1.0))
             share = size / math.sin(size) if size > 1e-6 else 1.0
-            angle[d], angle[d + 1] = share * dot(x, c), -share * dot(x, b)
+            angle[d] = share * dot(x, c)
+            angle[d + 1] = -share * dot(x, b)
         return a, b, c
-    w, s, r = q[0], q[2], q[3]
+    w = q[0]
+    s = q[2]
+    r = q[3]
     k = 1.0 / (1.0 + w)
     half = add(add(scale(w, x), scale(r, y)), scale(-s, z))  # x bent half as far
-    to, on = add(x, half), add_scaled(scale(2.0 * w, half), -1.0, x)
+    to = add(x, half)
+    on = add_scaled(scale(2.0 * w, half), -1.0, x)
     a, b = add_scaled(y, -k * r, to), add_scaled(z, k * s, to)
     put(rows[d].axis, a)
     put(rows[d + 1].axis, b)
     if rows[d].stiffness > 0.0:
         size = math.sqrt(s * s + r * r)
         share = 2.0 * math.atan2(size, w) / size if size > 1e-9 else 2.0
-        angle[d], angle[d + 1] = share * s, share * r
+        angle[d] = share * s
+        angle[d + 1] = share * r
     to = add(half, on)
     return on, add_scaled(a, -k * r, to), add_scaled(b, k * s, to)
 
@@ -853,10 +887,13 @@ def beyond(row, x, y, z):
 @compiled()
 def move_bodies(t, place):
     """Velocities of all bodies at rates, `t.rate` or `t.middle_rate`, and their swing."""
-    bodies, rows = bodies_of(t), coordinates_of(t)
-    rate, begin = numbers_at(place), numbers_at(t.rate)
+    bodies = bodies_of(t)
+    rows = coordinates_of(t)
+    rate = numbers_at(place)
+    begin = numbers_at(t.rate)
     for k in range(bodies.shape[0]):
-        body, i = bodies[k], bodies[k].first
+        body = bodies[k]
+        i = bodies[k].first
         if body.parent < 0:
             omega = rate[i], rate[i + 1], rate[i + 2]
             put(body.omega, omega)
@@ -871,9 +908,11 @@ def move_bodies(t, place):
             omega = add_scaled(omega, rate[d], rows[d].axis)
             swing = add_scaled(swing, rate[d] - begin[d], rows[d].axis)
         if body.even != 0:
-            first, second = rate[i], rate[i + 1]
+            first = rate[i]
+            second = rate[i + 1]
             put(body.turning, turning_of(body, rows, first, second, omega))
-            first, second = first - begin[i], second - begin[i + 1]
+            first = first - begin[i]
+            second = second - begin[i + 1]
             put(body.turning_swing, turning_of(body, rows, first, second, swing))
         put(body.omega, omega)
         put(body.swing, swing)

@@ -44,7 +44,8 @@ def note_momenta(t):
 
     They are those that the last step has given, or those of the state that was set since.
     """
-    bodies, pieces = bodies_of(t), pieces_of(t)
+    bodies = bodies_of(t)
+    pieces = pieces_of(t)
     for p in range(pieces.shape[0]):
         piece = pieces[p]
         pivot = bodies[piece.first].position
@@ -57,7 +58,8 @@ def note_momenta(t):
 @compiled()
 def sum_motions(t):
     """Find centres of mass, momenta and energy of all pieces in a state that was set."""
-    bodies, pieces = bodies_of(t), pieces_of(t)
+    bodies = bodies_of(t)
+    pieces = pieces_of(t)
     for p in range(pieces.shape[0]):
         put(pieces[p].pivot, bodies[pieces[p].first].position)
     sum_bodies(t)
@@ -71,7 +73,8 @@ def sum_motions(t):
 @compiled()
 def sum_bodies(t):
     """Find mass, centre, momenta and inertia that all pieces have now, about their pivots."""
-    bodies, pieces = bodies_of(t), pieces_of(t)
+    bodies = bodies_of(t)
+    pieces = pieces_of(t)
     for p in range(pieces.shape[0]):
         clear_motion(pieces[p].now)
     for k in range(bodies.shape[0]):
@@ -83,7 +86,9 @@ def sum_bodies(t):
 @compiled()
 def add_impulses(t, h):
     """Add the impulses of a step: gravity, rotors, air, inputs and contacts in its middle."""
-    bodies, pieces, selected = bodies_of(t), pieces_of(t), selected_of(t)
+    bodies = bodies_of(t)
+    pieces = pieces_of(t)
+    selected = selected_of(t)
     for p in range(pieces.shape[0]):
         piece = pieces[p]
         increase(piece.centre, scale(0.5 * h, piece.momentum))
@@ -105,7 +110,9 @@ def add_impulses(t, h):
 @compiled()
 def add_contact_impulses(t, h):
     """Add those of the ground and of obstacles, as they acted in the last evaluation."""
-    bodies, pieces, edges = bodies_of(t), pieces_of(t), edges_of(t)
+    bodies = bodies_of(t)
+    pieces = pieces_of(t)
+    edges = edges_of(t)
     for k in range(bodies.shape[0]):
         body = bodies[k]
         piece = pieces[body.piece]
@@ -128,7 +135,8 @@ def push_piece(piece, point, impulse):
 @compiled()
 def keep_momenta(t):
     """Move each piece as one rigid body to where it has its momenta, at the end of a step."""
-    bodies, pieces = bodies_of(t), pieces_of(t)
+    bodies = bodies_of(t)
+    pieces = pieces_of(t)
     sum_bodies(t)
     for p in range(pieces.shape[0]):
         correct_piece(t, pieces[p], bodies[pieces[p].first])
@@ -145,7 +153,9 @@ def keep_momenta(t):
 @compiled()
 def correct_piece(t, piece, first):
     """Give shift, push and turn of a piece to the coordinates of its first body."""
-    now, rate, i = piece.now, numbers_at(t.rate), first.first
+    now = piece.now
+    rate = numbers_at(t.rate)
+    i = first.first
     mass = now.mass
     centre = scale(1.0 / mass, piece.centre)
     shift = sub(centre, scale(1.0 / mass, now.centre))

@@ -95,13 +95,16 @@ def move_plant(address):
     """One period of a `STEP`; where that was too coarse, again with steps half as long."""
     s = record_at(address, STEP)
     t = record_beyond(s, s.plant, SYSTEM)
-    levels, limits = levels_of(t)[0], limits_of(t)
+    levels = levels_of(t)[0]
+    limits = limits_of(t)
     inputs = command_of(s), wind_of(s), wrench_body_of(s), wrench_enu_of(s)
     level = levels.present
     while True:
         begin_period(t)
         keep_inputs(t, inputs)
-        count, verdict, held = levels.substeps << level, OK, limits[level]
+        count = levels.substeps << level
+        verdict = OK
+        held = limits[level]
         for _ in range(count):
             now = NOT_FINITE
             if step(t, levels.period / count):
@@ -132,9 +135,11 @@ def advance_guided(address, h, inputs, limits, poses, load):
     t = record_at(address, SYSTEM)
     begin_period(t)
     keep_inputs(t, inputs)
-    target, enu = table_at(t.target), table_at(t.wrench_enu)
+    target = table_at(t.target)
+    enu = table_at(t.wrench_enu)
     off = np.empty((target.shape[0], 6))
-    verdict, count = OK, load.shape[0]
+    verdict = OK
+    count = load.shape[0]
     for k in range(count):
         for i in range(6):
             enu[0, i] = inputs[3][0, i] + load[k, i]
@@ -155,7 +160,8 @@ def advance_guided(address, h, inputs, limits, poses, load):
 @compiled()
 def begin_period(t):
     """Keep the state to go back to, and look for ground and obstacles."""
-    bodies, edges = bodies_of(t), edges_of(t)
+    bodies = bodies_of(t)
+    edges = edges_of(t)
     begin = table_at(t.begin)
     for row, place in enumerate((t.angle, t.rate, t.last_change, t.earlier_change)):
         copy_numbers(begin[row], numbers_at(place))
@@ -175,7 +181,9 @@ def begin_period(t):
             put(edges[q].begin_anchor, edges[q].anchor)
     copy_table(table_at(t.begin_force), table_at(t.force))
     t.jump = 0.0
-    t.begin_last_step, t.begin_earlier_step, t.begin_fresh = t.last_step, t.earlier_step, t.fresh
+    t.begin_last_step = t.last_step
+    t.begin_earlier_step = t.earlier_step
+    t.begin_fresh = t.fresh
     t.begin_ledger = t.ledger
     t.work = t.absolute_work = t.loss = t.exchanged = 0.0
     put(t.made, (0.0, 0.0, 0.0))
@@ -187,7 +195,8 @@ def begin_period(t):
 @compiled()
 def rewind(t):
     """Go back to the begin of the period."""
-    bodies, edges = bodies_of(t), edges_of(t)
+    bodies = bodies_of(t)
+    edges = edges_of(t)
     begin = table_at(t.begin)
     for row, place in enumerate((t.angle, t.rate, t.last_change, t.earlier_change)):
         copy_numbers(numbers_at(place), begin[row])
@@ -201,7 +210,9 @@ def rewind(t):
         for q in range(edges.shape[0]):
             edges[q].stuck = edges[q].begin_stuck
             put(edges[q].anchor, edges[q].begin_anchor)
-    t.last_step, t.earlier_step, t.fresh = t.begin_last_step, t.begin_earlier_step, t.begin_fresh
+    t.last_step = t.begin_last_step
+    t.earlier_step = t.begin_earlier_step
+    t.fresh = t.begin_fresh
     copy_table(table_at(t.force), table_at(t.begin_force))
     t.ledger = t.begin_ledger
     place_bodies(t)
@@ -225,7 +236,8 @@ def keep_inputs(t, inputs):
 @compiled()
 def check_step(t, limits):
     """Whether a step was too long for the tension or the joint rates it met, or ran away."""
-    bodies, rate = bodies_of(t), numbers_at(t.rate)
+    bodies = bodies_of(t)
+    rate = numbers_at(t.rate)
     peak = numbers_at(t.peak)
     fastest_joint = fastest_free = 0.0
     for k in range(bodies.shape[0]):
@@ -272,7 +284,9 @@ def end_period(t, verdict, limits):
 @compiled()
 def stopped_body(t):
     """Body whose joint is at its stop, 0 if there is none."""
-    rows, angle, bodies = coordinates_of(t), numbers_at(t.angle), bodies_of(t)
+    rows = coordinates_of(t)
+    angle = numbers_at(t.angle)
+    bodies = bodies_of(t)
     for k in range(1, bodies.shape[0]):
         last = bodies[k].first + bodies[k].freedom - 1
         if rows[last].second != 0 and abs(angle[last]) > STOP_RAD:
@@ -283,7 +297,8 @@ def stopped_body(t):
 @compiled()
 def collect(t, period):
     """Write the motion of load and drones into `PlantState.motion`."""
-    bodies, selected = bodies_of(t), selected_of(t)
+    bodies = bodies_of(t)
+    selected = selected_of(t)
     shown = table_at(t.shown)
     for i in range(selected.shape[0]):
         collect_state(bodies[selected[i]], period, shown[i])
@@ -303,7 +318,8 @@ def restart(address):
     ledger.high = ledger.lost = 0.0
     ledger.recent = ledger.recent_exchanged = 0.0
     put(ledger.recent_impulse, (0.0, 0.0, 0.0))
-    ledger.energy, ledger.kinetic = kinetic + weight, kinetic
+    ledger.energy = kinetic + weight
+    ledger.kinetic = kinetic
     t.fresh = 1
 
 
@@ -353,7 +369,8 @@ def check_energy(ledger, before, weight, allowed_j):
     floor = FLOOR_LIFT_M * weight
     whole = ledger.kinetic + ledger.exchanged
     recent = ledger.now_kinetic + ledger.recent_exchanged
-    spurious, lately = ledger.spurious - floor, ledger.recent - floor
+    spurious = ledger.spurious - floor
+    lately = ledger.recent - floor
     if spurious > END_SHARE * whole or lately > END_SHARE * recent:
         return SPURIOUS_ENERGY
     doubtful = spurious > DOUBTFUL_SHARE * whole or lately > DOUBTFUL_SHARE * recent

@@ -50,11 +50,20 @@ Placed = Callable[[Pieces], LinkTables]
 
 def opened(pieces: Pieces, body: int, records: LinkTables) -> Pieces:
     """Open the closed joint of a body, which becomes the first of a piece; nothing else moves."""
-    old, m = pieces.tree.bodies[body], records.bodies[body]
+    old = pieces.tree.bodies[body]
+    m = records.bodies[body]
     loose = TreeBody(
-        old.name, -1, np.eye(3), np.zeros(3), np.eye(3), np.zeros(3),
-        old.mass_kg, old.com_m, old.inertia_kg_m2, axes="",
-    )  # fmt: skip
+        old.name,
+        -1,
+        np.eye(3),
+        np.zeros(3),
+        np.eye(3),
+        np.zeros(3),
+        old.mass_kg,
+        old.com_m,
+        old.inertia_kg_m2,
+        axes="",
+    )
     place = np.concatenate([rotation_vector(from_matrix(m["rotation"])), m["position"]])
     return _with(pieces, body, loose, place, np.concatenate([m["omega"], m["velocity"]]))
 
@@ -91,10 +100,12 @@ def closed(pieces: Pieces, body: int, original: TreeBody, placed: Placed) -> Pie
 
 def _with(pieces: Pieces, body: int, joint: TreeBody, place: Array, rate: Array) -> Pieces:
     """Pieces with another joint of a body, and its coordinates and rates."""
-    first, size = pieces.tree.first_coordinate[body], pieces.tree.bodies[body].freedom
+    first = pieces.tree.first_coordinate[body]
+    size = pieces.tree.bodies[body].freedom
     bodies = list(pieces.tree.bodies)
     bodies[body] = joint
-    q, dq = pieces.positions, pieces.velocities
+    q = pieces.positions
+    dq = pieces.velocities
     return Pieces(
         replace(pieces.tree, bodies=tuple(bodies)),
         np.concatenate([q[:first], place, q[first + size :]]),

@@ -100,7 +100,8 @@ HELPS = 0.5
 
 def message(plant: RigidLinksPlant, inputs: PlantInputs, verdict: int) -> str:
     """Error message for a verdict of `period`: the failure, its cause, and a remedy."""
-    when, t = f"at {plant.time_s:.3f} s", plant.records
+    when = f"at {plant.time_s:.3f} s"
+    t = plant.records
     if verdict == AT_STOP:  # nothing holds a rope so
         return (
             f"{when}: the cable below {plant.tree.bodies[int(t.system[0]['stopped'])].name} is "
@@ -175,7 +176,8 @@ def _others() -> str:
 
 def _error_of_trial(plant: RigidLinksPlant, inputs: PlantInputs, substeps: int) -> float:
     """Energy made or lost, and work of forces without a source, in a trial; the plant goes back."""
-    memory, levels = plant.memory.copy(), plant.levels.record.copy()
+    memory = plant.memory.copy()
+    levels = plant.levels.record.copy()
     plant.levels.record["substeps"] = substeps
     try:
         restart(plant.address)
@@ -186,12 +188,14 @@ def _error_of_trial(plant: RigidLinksPlant, inputs: PlantInputs, substeps: int) 
         lift_j = float(np.linalg.norm(ledger["recent_impulse"])) * plant.gravity_m_s2
         return float(ledger["spurious"] + ledger["lost"]) + lift_j
     finally:
-        plant.memory[:], plant.levels.record[:] = memory, levels
+        plant.memory[:] = memory
+        plant.levels.record[:] = levels
 
 
 def _more_damping(plant: RigidLinksPlant) -> Array | None:
     """Damping of all coordinates with at least the usual one in cables; None if they have it."""
-    t, damping = plant.records, plant.records.coordinates["damping"].copy()
+    t = plant.records
+    damping = plant.records.coordinates["damping"].copy()
     for body in t.bodies[1:]:
         joint = slice(int(body["first"]), int(body["first"] + body["freedom"]))
         if body["parent"] >= 0:
@@ -329,13 +333,17 @@ class RigidLinksPlant(Plant):
         self.levels = Levels(
             system, self.period_s, self.substeps, gravity_m_s2, refine=refine, accuracy=accuracy
         )
-        self._ground, self._obstacles, self.contact = ground_height_enu_m, obstacles, contact
+        self._ground = ground_height_enu_m
+        self._obstacles = obstacles
+        self.contact = contact
         self._inextensible = inextensible
         self.whole = self.tree = build_tree(system)
         check_stops(system, self.tree, start.coordinates, evenly=self.bends_evenly)
         self.memory, self.records = self._records_of(self.tree)
-        self.record, self.rotors = self.records.system, self.records.rotors
-        self.levels.record, self.levels.limits = self.records.levels, self.records.limits
+        self.record = self.records.system
+        self.rotors = self.records.rotors
+        self.levels.record = self.records.levels
+        self.levels.limits = self.records.limits
         self._doubts: set[int] = set()
         self._spurious_before_j = 0.0
         self._fragile = any(cable.elastic.break_force_n for cable in system.cables)
@@ -476,7 +484,8 @@ class RigidLinksPlant(Plant):
             self.records = self.records._replace(compliance=np.zeros((size, size)))
             self.lead()
         self._motion = motion
-        system, audit = self.records.system[0], self.reaction.audit
+        system = self.records.system[0]
+        audit = self.reaction.audit
         system["guided"] = motion is not None
         energy = float(system["ledger"]["energy"])
         audit.start_j += energy - audit.energy_j
@@ -484,7 +493,8 @@ class RigidLinksPlant(Plant):
 
     def _paths(self, motion: PrescribedMotion, step_s: float, count: int) -> tuple[Array, Array]:
         """Poses in the middle of each step and the next, (count + 1, n, 7), and load wrenches."""
-        poses, load = np.zeros((count + 1, self.system.n_drones, 7)), np.zeros((count, 6))
+        poses = np.zeros((count + 1, self.system.n_drones, 7))
+        load = np.zeros((count, 6))
         for k in range(count + 1):
             middle_s = self.time_s + (k + 0.5) * step_s
             poses[k, :, :3], poses[k, :, 3:] = motion.pose(middle_s)
@@ -495,7 +505,8 @@ class RigidLinksPlant(Plant):
 
     def _balanced(self, level: int) -> bool:
         """Whether the work of the period is accounted for; enters it into the audit if so."""
-        system, audit = self.records.system[0], self.reaction.audit
+        system = self.records.system[0]
+        audit = self.reaction.audit
         period = EnergyAudit(
             work_j=float(system["work"]),
             absolute_work_j=float(system["absolute_work"]),
@@ -544,7 +555,8 @@ class RigidLinksPlant(Plant):
         At the end where it is larger: the links beyond it go on with their joints.
         """
         for i, cable in enumerate(self.system.cables):
-            tension, limit = self.records.peak[i], cable.elastic.break_force_n
+            tension = self.records.peak[i]
+            limit = cable.elastic.break_force_n
             if limit is None or tension <= limit:
                 continue
             force = self.state.tension_n[i]
@@ -564,7 +576,8 @@ class RigidLinksPlant(Plant):
     def hook_gap(self, cable: int) -> tuple[float, float]:
         """See `interface.Plant`."""
         body = self.tree.first_link[cable]
-        load, hook = self.records.bodies[0], self.records.bodies[body]
+        load = self.records.bodies[0]
+        hook = self.records.bodies[body]
         arm = load["rotation"] @ self.whole.bodies[body].joint_in_parent_position_m
         way = load["position"] + arm - hook["position"]
         speed = load["velocity"] + np.cross(load["omega"], arm) - hook["velocity"]
@@ -595,7 +608,8 @@ class RigidLinksPlant(Plant):
             raise ConfigError("a cable cannot part while drones are moved along a recording")
         self._spurious_before_j = self.spurious_energy_j
         self.memory, records = self._built(pieces)
-        self.records, self.tree = share_shown(records, self.records), pieces.tree
+        self.records = share_shown(records, self.records)
+        self.tree = pieces.tree
         self.record = records.system
         self.reset_counters()
 
@@ -614,12 +628,15 @@ class RigidLinksPlant(Plant):
 
     def cable_nodes_enu_m(self, index: int) -> Array:
         """Joints of a cable (from 0) from the load to the drone, (links + 1, 3)."""
-        first, drone = self.tree.first_link[index], self.tree.drone[index]
+        first = self.tree.first_link[index]
+        drone = self.tree.drone[index]
         bodies = self.records.bodies
         if self.tree.bodies[drone].parent < 0:  # nothing holds the upper end
-            top, end = bodies[..., drone - 1], (self.system.cables[index].link_length_m, 0.0, 0.0)
+            top = bodies[..., drone - 1]
+            end = (self.system.cables[index].link_length_m, 0.0, 0.0)
         else:
-            top, end = bodies[..., drone], self.system.drones[index].cable_attachment_m
+            top = bodies[..., drone]
+            end = self.system.drones[index].cable_attachment_m
         last = top["position"] + top["rotation"] @ np.array(end)
         joints = bodies["position"][..., first:drone, :]
         return np.concatenate([joints, last[..., None, :]], axis=-2)
@@ -648,7 +665,8 @@ class RigidLinksPlant(Plant):
             from musls_sim.plants.dart.skeleton import bare_step_us  # DART is wanted here only
         except ImportError:  # it loads libGL, which a server may lack
             return None
-        step_s, system = self.physics_step_s, self.system
+        step_s = self.physics_step_s
+        system = self.system
         return bare_step_us(system, self.tree, self.positions, step_s, repetitions, batch)
 
 
@@ -656,8 +674,10 @@ class ChainState(LocalState):
     """Load and joint angles around a state, see `interface.LocalState`."""
 
     def __init__(self, plant: RigidLinksPlant) -> None:
-        self._plant, self._kept = plant, plant.memory.copy()
-        self._angle, self._rate = plant.records.angle.copy(), plant.velocities
+        self._plant = plant
+        self._kept = plant.memory.copy()
+        self._angle = plant.records.angle.copy()
+        self._rate = plant.velocities
         self._begin = plant.records.bodies.copy()
         joints = [f"{body.name} {axis}" for body in plant.tree.bodies[1:] for axis in body.axes]
         turns, places = (tuple(f"load {kind}_{axis}" for axis in "xyz") for kind in ("turn", "p"))
@@ -665,7 +685,8 @@ class ChainState(LocalState):
 
     def move(self, shift: Array, rate_shift: Array) -> None:
         """See `interface.LocalState`."""
-        plant, t = self._plant, self._plant.records
+        plant = self._plant
+        t = self._plant.records
         plant.memory[:] = self._kept
         t.rate[:] = shift
         drift(t.system[0], 1.0)
@@ -678,7 +699,8 @@ class ChainState(LocalState):
         shift = t.angle - self._angle
         for now, then in zip(t.bodies, self._begin, strict=True):
             here = shift[now["first"] : now["first"] + now["freedom"]]
-            p, q = then["attitude"], now["attitude"]
+            p = then["attitude"]
+            q = now["attitude"]
             if now["parent"] < 0:
                 here[:3] = rotation_vector(product(q, p * [1.0, -1.0, -1.0, -1.0]))
                 here[3:] = now["place"] - then["place"]
@@ -694,7 +716,8 @@ class ChainState(LocalState):
         levels = self._plant.levels.record
         kept = levels.copy()
         levels["present"] = levels["last"] = 0
-        levels["substeps"], levels["period"] = 1, time_s
+        levels["substeps"] = 1
+        levels["period"] = time_s
         self._plant._move(move_plant, inputs)
         levels[:] = kept
 

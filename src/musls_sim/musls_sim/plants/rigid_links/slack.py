@@ -49,7 +49,8 @@ FOLLOW_RATIO = 3.0
 MOMENT_S = 0.002
 """Time in which a tension rises by a jerk: however fine the steps are, a rope stretches."""
 
-FADES, RESTS = 0.05, 0.01
+FADES = 0.05
+RESTS = 0.01
 """Shares of `jerk` below which the swing of the tension is over, and makes no difference."""
 
 CHANGES = 6
@@ -78,10 +79,13 @@ def steadying(tension, mass, length, h):
 @compiled()
 def begin_slack(t, h):
     """Note which cables slide, how fast they will in the middle of the step, and what steadies."""
-    bodies, first, rows = bodies_of(t), first_links_of(t), slacks_of(t)
+    bodies = bodies_of(t)
+    first = first_links_of(t)
+    rows = slacks_of(t)
     force = table_at(t.force)
     for i in range(first.shape[0]):
-        row, body = rows[i], bodies[first[i]]
+        row = rows[i]
+        body = bodies[first[i]]
         tension = WAVE_MARGIN * max(force[i, 0], force[i, 3])
         row.steadying = steadying(tension, row.link_mass, row.link_length, h)
         if body.parent < 0:
@@ -95,10 +99,13 @@ def begin_slack(t, h):
 @compiled()
 def slacks_hold(t, h, turn):
     """Whether the right cables slid in this evaluation, by the right law; corrects that if not."""
-    bodies, first, rows = bodies_of(t), first_links_of(t), slacks_of(t)
+    bodies = bodies_of(t)
+    first = first_links_of(t)
+    rows = slacks_of(t)
     hold = True
     for i in range(first.shape[0]):
-        row, body = rows[i], bodies[first[i]]
+        row = rows[i]
+        body = bodies[first[i]]
         if body.parent < 0:
             continue
         along = scale(-1.0, column(body.rotation, 0))
@@ -109,11 +116,14 @@ def slacks_hold(t, h, turn):
             pushes = row.tension < -row.weight
             jerks = row.stretches != 0 and t.fresh == 0 and rises > row.jerk
             if turn < CHANGES and (pushes or jerks):
-                row.state, row.rest = SLACK, -row.weight
+                row.state = SLACK
+                row.rest = -row.weight
                 if not pushes:
-                    row.state, row.rest = STRETCHED, before
+                    row.state = STRETCHED
+                    row.rest = before
                 row.mean = row.rest
-                body.slides, row.middle_rate = i, row.rate
+                body.slides = i
+                row.middle_rate = row.rate
                 put(row.along, along)
                 hold = False
             continue
@@ -121,7 +131,8 @@ def slacks_hold(t, h, turn):
         pull, felt = pull_of(row, h)
         state = STRETCHED if pull - felt * row.change > -row.weight else SLACK
         if turn < CHANGES and state != row.state:
-            row.state, hold = state, False
+            row.state = state
+            hold = False
     return hold
 
 
@@ -136,7 +147,9 @@ def move_slack(t, h):
 @compiled()
 def end_slack(t, h):
     """Rates at the end of the step, work of the tensions along the slides, and where those end."""
-    bodies, first, rows = bodies_of(t), first_links_of(t), slacks_of(t)
+    bodies = bodies_of(t)
+    first = first_links_of(t)
+    rows = slacks_of(t)
     force = table_at(t.force)
     t.stiff = 0.0
     for i in range(first.shape[0]):
@@ -167,11 +180,17 @@ def end_slack(t, h):
 @compiled()
 def keep_slack(t):
     """Keep the slides of all cables to go back to them."""
-    bodies, first, rows = bodies_of(t), first_links_of(t), slacks_of(t)
+    bodies = bodies_of(t)
+    first = first_links_of(t)
+    rows = slacks_of(t)
     for i in range(rows.shape[0]):
         row = rows[i]
-        row.begin_state, row.begin_rest, row.begin_mean = row.state, row.rest, row.mean
-        row.begin_length, row.begin_rate, row.begin_change = row.length, row.rate, row.change
+        row.begin_state = row.state
+        row.begin_rest = row.rest
+        row.begin_mean = row.mean
+        row.begin_length = row.length
+        row.begin_rate = row.rate
+        row.begin_change = row.change
         row.begin_before = row.before
         row.begin_slides = bodies[first[i]].slides
 
@@ -179,10 +198,16 @@ def keep_slack(t):
 @compiled()
 def rewind_slack(t):
     """Go back to them."""
-    bodies, first, rows = bodies_of(t), first_links_of(t), slacks_of(t)
+    bodies = bodies_of(t)
+    first = first_links_of(t)
+    rows = slacks_of(t)
     for i in range(rows.shape[0]):
         row = rows[i]
-        row.state, row.rest, row.mean = row.begin_state, row.begin_rest, row.begin_mean
-        row.length, row.rate, row.change = row.begin_length, row.begin_rate, row.begin_change
+        row.state = row.begin_state
+        row.rest = row.begin_rest
+        row.mean = row.begin_mean
+        row.length = row.begin_length
+        row.rate = row.begin_rate
+        row.change = row.begin_change
         row.before = row.begin_before
         bodies[first[i]].slides = row.begin_slides

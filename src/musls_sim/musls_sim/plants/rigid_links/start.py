@@ -40,7 +40,9 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
 
     They start on the ground, hanging in the air, or in a given state.
     """
-    physics, start, hanging = setup.physics, setup.start, setup.hanging
+    physics = setup.physics
+    start = setup.start
+    hanging = setup.hanging
     system = slung_system(setup.system, "cable_model = rigid_links")
     rotors = None
     if start.kind == "state":
@@ -98,7 +100,8 @@ def _on_gazebo(
     """The plant on a Gazebo server, whose step is never refined: it has to resolve jerks."""
     from musls_sim.plants.gazebo import BridgedPlant, GazeboPlant
 
-    physics, start = setup.physics, setup.start
+    physics = setup.physics
+    start = setup.start
     if start.kind == "state":
         motion = given_motion(system, start)
         if motion.velocity_enu_m_s.any() or motion.omega_body_rad_s.any():
@@ -144,7 +147,8 @@ def _configuration_of(
 
     Poses of `start: state` are in no formation, so that `Hanging` does not know these chains.
     """
-    places, turns = motion.position_enu_m, motion.rotations
+    places = motion.position_enu_m
+    turns = motion.rotations
     configuration, reached = slung_state(
         system, places[0], turns[0], places[1:], turns[1:], gravity_m_s2
     )
@@ -166,7 +170,8 @@ def _rates_of(plant: RigidLinksPlant, motion: BodyMotion) -> Array:
     """
     jacobian = np.vstack(list(jacobians(plant.records)[plant.tree.drone]))
     rates = np.hstack([motion.omega_enu_rad_s, motion.velocity_enu_m_s])
-    free, wanted = rates[0], rates[1:].ravel()
+    free = rates[0]
+    wanted = rates[1:].ravel()
     rest = wanted - jacobian[:, :6] @ free
     joints = np.linalg.lstsq(jacobian[:, 6:], rest, rcond=1e-9)[0]
     miss = np.abs(jacobian[:, 6:] @ joints - rest).reshape(-1, 6).max(axis=1)

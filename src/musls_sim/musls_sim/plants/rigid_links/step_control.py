@@ -183,7 +183,8 @@ class Levels:
         """Lay out the levels."""
         self.last = REFINEMENTS if refine else 0
         self.record = np.zeros(1, LEVELS)
-        self.record["last"], self.record["substeps"] = self.last, substeps
+        self.record["last"] = self.last
+        self.record["substeps"] = substeps
         self.record["period"] = period_s
         self.substeps = [substeps * 2**level for level in range(self.last + 1)]
         self.step_s = [period_s / n for n in self.substeps]
@@ -200,7 +201,8 @@ class Levels:
             limit["joint_rate"] = JOINT_TURN_PER_STEP_RAD / step
             limit["stiff"] = accuracy * STRETCH_TURN2 / step**2
         self.limits["jump"] = JUMP_SHARE * share
-        self.limits["period"], self.limits["weight"] = period_s, weight_n
+        self.limits["period"] = period_s
+        self.limits["weight"] = weight_n
         self.limits["energy"] = PERIOD_LIFT_M * weight_n
         self.limits["impulse"] = IMPULSE_SHARE * weight_n * period_s
         self.limits["tension"][self.last] = self.limits["jump"][self.last] = np.inf

@@ -67,7 +67,8 @@ def fly_autopilots(address):
     mixers = fields.mixers(w)
     known = fields.estimate(w)
     step_drones(fields.setpoint(w), known[1:], constants, states, mixers, fields.throttle(w))
-    before, w.on_ground = w.on_ground, 0
+    before = w.on_ground
+    w.on_ground = 0
     for i in range(n):
         w.on_ground += states[i].land.landed.state
     w.landing = 1 if w.on_ground != before else 0
@@ -90,7 +91,8 @@ def no_commands(level: ControlLevel, n_drones: int, n_rotors: int) -> Array:
 def ask_for_places(address):
     """Write places and yaws that are commanded, those that are not NaN, into the set-points."""
     w = world_at(address)
-    sent, asked = fields.sent(w), fields.asked(w)
+    sent = fields.sent(w)
+    asked = fields.asked(w)
     for i in range(w.n_drones):
         if math.isfinite(asked[i, 0]):
             put(sent[i], asked[i])
@@ -109,7 +111,8 @@ def ask_for_forces(address):
 @compiled()
 def mix_all(w, thrust, moment):
     """Turn thrusts (n,) and moments (n, 3) into speeds of the rotors."""
-    shares, throttle = fields.shares(w), fields.throttle(w)
+    shares = fields.shares(w)
+    throttle = fields.throttle(w)
     mix(shares, thrust, moment, throttle[:, 1])
 
 
@@ -132,7 +135,10 @@ def measure_drones(address):
 def turn_drones(address):
     """Turn the drones so that their thrust is the force."""
     w = world_at(address)
-    n, asked, sent, estimate = w.n_drones, fields.asked(w), fields.sent(w), fields.estimate(w)
+    n = w.n_drones
+    asked = fields.asked(w)
+    sent = fields.sent(w)
+    estimate = fields.estimate(w)
     drones = fields.attitude(w)
     gains = fields.gains(w)
     for i in range(n):
@@ -150,8 +156,10 @@ def turn_drones(address):
 def hold_rates(address):
     """Turn the drones at the body rates."""
     w = world_at(address)
-    n, asked = w.n_drones, fields.asked(w)
-    drones, moment = fields.rates(w), np.empty((n, 3))
+    n = w.n_drones
+    asked = fields.asked(w)
+    drones = fields.rates(w)
+    moment = np.empty((n, 3))
     rate_moments(drones, asked[:, 1:], fields.estimate(w)[1:, 10:], w.period, moment)
     mix_all(w, asked[:, 0].copy(), moment)
 
@@ -168,7 +176,8 @@ def give_thrust(address):
 def turn_rotors(address):
     """Hand rotor speeds on as they are."""
     w = world_at(address)
-    asked, throttle = fields.asked(w), fields.throttle(w)
+    asked = fields.asked(w)
+    throttle = fields.throttle(w)
     for i in range(w.n_drones):
         for j in range(w.n_rotors):
             throttle[i, 1, j] = asked[i, j]
@@ -178,7 +187,8 @@ def turn_rotors(address):
 def push_bodies(address):
     """Put thrust and moment on the bodies at once; the rotors rest."""
     w = world_at(address)
-    asked, wrench = fields.asked(w), fields.wrench_body(w)
+    asked = fields.asked(w)
+    wrench = fields.wrench_body(w)
     for i in range(w.n_drones):
         put(wrench[1 + i], asked[i, 1:])
         wrench[1 + i, 5] = asked[i, 0]
@@ -234,10 +244,13 @@ def reference_of(w, ahead):
 def fly_payload(address):
     """Forces, yaws and moments of `PayloadController`."""
     w = world_at(address)
-    asked, now, law = fields.asked(w), reference_of(w, 0), record_beyond(w, w.law, CABLE_LAW)
+    asked = fields.asked(w)
+    now = reference_of(w, 0)
+    law = record_beyond(w, w.law, CABLE_LAW)
     coming = reference_of(w, round(load_of(law)[0].ahead_s / w.period)).derivatives
     if load_of(law)[0].observes_drones == 0.0:
-        drones, cables = fields.attitude(w), cables_of(law)
+        drones = fields.attitude(w)
+        cables = cables_of(law)
         for k in range(w.n_drones):
             put(cables[k].unmodelled, drones[k].unmodelled_force)
     payload_step(address_of(law), fields.bodies(w), now.derivatives, now.tilt, coming)
@@ -255,7 +268,8 @@ def fly_payload_rods(address):
     w = world_at(address)
     shares = fields.law_shares(w)
     law = record_beyond(w, w.law, LOAD)
-    load, reference = fields.bodies(w)[0], reference_of(w, 0).derivatives
+    load = fields.bodies(w)[0]
+    reference = reference_of(w, 0).derivatives
     rod_commands(law, load, reference, shares, fields.asked(w)[:, :4])
 
 
@@ -277,7 +291,8 @@ def fly_rotortm_rods(address):
     w = world_at(address)
     law = record_beyond(w, w.law, LAW)
     shares = fields.law_shares(w)
-    load, reference = fields.bodies(w)[0], reference_of(w, 0).derivatives
+    load = fields.bodies(w)[0]
+    reference = reference_of(w, 0).derivatives
     structure_commands(law, shares, load, reference, fields.asked(w)[:, :4])
 
 

@@ -106,19 +106,24 @@ def _of(owner: str, group: str = "") -> Callable[..., Field]:
 
 
 _world = _of("")
-_alone, _shared = _of("", ALONE), _of("", "shared")
+_alone = _of("", ALONE)
+_shared = _of("", "shared")
 _plant = _of("plant.state")
 _peaks = _of("tension_peaks")
 _guided = _of("guidance.arrays")
 _estimator = _of("components.estimator")
 _cascade = _of("components.autopilot")
 _commanded = _of("control.arrays")
-_power, _tilted = _of("power"), _of("tilted")
+_power = _of("power")
+_tilted = _of("tilted")
 _air = _of("aerodynamics.arrays")
-_wind, _inputs = _of("components.wind"), _of("inputs")
+_wind = _of("components.wind")
+_inputs = _of("inputs")
 _watch = _of("collisions.arrays", ALONE)
 
-BODIES, ROTORS, ROWS = ("n_bodies", 16), ("n_drones", "n_rotors"), ("n_drones", 12)
+BODIES = ("n_bodies", 16)
+ROTORS = ("n_drones", "n_rotors")
+ROWS = ("n_drones", 12)
 PLACES = "components.sensed.state.motion or plant.state.motion"
 
 TRUTH = [

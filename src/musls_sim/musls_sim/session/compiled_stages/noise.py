@@ -45,7 +45,8 @@ def next_word(typing_context, stream):
     """Step the generator whose row of `STREAMS` is at an address (PCG XSL RR, O'Neill 2014)."""
 
     def generate(context, builder, signature, arguments):
-        wide, word = ir.IntType(128), ir.IntType(64)
+        wide = ir.IntType(128)
+        word = ir.IntType(64)
         at = builder.inttoptr(arguments[0], wide.as_pointer())
         before, increment = (builder.load(builder.gep(at, [word(k)]), align=8) for k in (0, 1))
         state = builder.add(builder.mul(before, wide(MULTIPLIER)), increment)
@@ -133,7 +134,8 @@ def draw(w, which, normal, place, count):
 
     `place`: in bytes from the record.
     """
-    at, functions = address_of(w), fields.generator(w)
+    at = address_of(w)
+    functions = fields.generator(w)
     functions[2] = at + w.streams + 32 * which
     function = functions[0] if normal else functions[1]
     call_filling(function, at + w.generator + 16, count, at + place)
@@ -143,7 +145,9 @@ def draw(w, which, normal, place, count):
 def begin_gust(address):
     """Begin the wind of a world, as `Wind`."""
     w = world_at(address)
-    wind, mean, gust = fields.wind(w), fields.mean_wind(w), fields.gust(w)
+    wind = fields.wind(w)
+    mean = fields.mean_wind(w)
+    gust = fields.gust(w)
     draw(w, GUSTS, True, w.gust, 3)
     for k in range(3):
         gust[k] *= w.gust_std[k]

@@ -35,7 +35,8 @@ class Runs:
 
     def __init__(self, session: Flight, world: World, stages: Sequence[Stage]) -> None:
         """Sort the stages of a `Session`, in their order."""
-        self._session, self._world = session, world
+        self._session = session
+        self._world = world
         first = next((i for i, s in enumerate(stages) if s.may_be_compiled), len(stages))
         self._leading = [stage for stage in stages[:first] if stage.step is not None]
         self._rest = stages[first:]
@@ -45,7 +46,8 @@ class Runs:
     def _arrange(self, chosen: list[Parts]) -> None:
         """Sort out what is compiled from now on."""
         self._world.read_rows()
-        self._chosen, parts_of = chosen, dict(zip(map(id, self._choosing), chosen, strict=True))
+        self._chosen = chosen
+        parts_of = dict(zip(map(id, self._choosing), chosen, strict=True))
         self._order: list[tuple[Stage, Parts]] = []
         self._due: list[Callable[[int], float]] = []
         self._telling: list[Stage] = []
@@ -59,14 +61,18 @@ class Runs:
         self._cuts: dict[tuple[bool, ...], list[_Run | Step]] = {}
         (whole,) = self._cut_by((False,) * len(self._due))
         assert isinstance(whole, _Run)
-        self._whole, self._moves = whole.addresses, whole.moves
+        self._whole = whole.addresses
+        self._moves = whole.moves
         self._always_cut = not self._moves or always in self._due
         self._world.find()
 
     def _cut_by(self, due: tuple[bool, ...]) -> list[_Run | Step]:
         """Runs of compiled stages, and between them the stages in Python that are due."""
         if due not in self._cuts:
-            parts, run, moves, is_due = list[_Run | Step](), list[int](), False, iter(due)
+            parts = list[_Run | Step]()
+            run = list[int]()
+            moves = False
+            is_due = iter(due)
             for stage, compiled in self._order:
                 run += [part.address for part in compiled]
                 moves |= bool(compiled) and stage.name == PLANT
@@ -75,13 +81,15 @@ class Runs:
                 if run:
                     parts.append(_Run(np.array(run), moves))
                 parts.append(stage.step)
-                run, moves = [], False
+                run = []
+                moves = False
             self._cuts[due] = [*parts, _Run(np.array([*run, end_period.address]), moves)]
         return self._cuts[due]
 
     def run(self, end: int) -> None:
         """Run some periods, at most up to the one of this number."""
-        session, world = self._session, self._world
+        session = self._session
+        world = self._world
         try:
             told = self._run(end)
             session.tick += 1
@@ -95,7 +103,9 @@ class Runs:
 
     def _run(self, end: int) -> bool:
         """Run up to the last period, which `tick` then is; whether it has something to tell."""
-        session, world, tick = self._session, self._world, self._session.tick
+        session = self._session
+        world = self._world
+        tick = self._session.tick
         world.tell_played()
         for stage in self._leading:
             if stage.changes and stage.due(tick) <= tick:
@@ -148,7 +158,9 @@ class Runs:
 
     def _cut(self, tick: int) -> bool:
         """Run one period, stages in Python between compiled ones."""
-        world, told, now = self._world, not self._moves, self._world.now
+        world = self._world
+        told = not self._moves
+        now = self._world.now
         for part in self._cut_by(tuple([due(tick) <= tick for due in self._due])):
             if not isinstance(part, _Run):
                 part(tick)

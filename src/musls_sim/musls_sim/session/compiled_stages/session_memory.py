@@ -54,7 +54,8 @@ def rows_of(plan: FlightPlan, gone: NDArray[np.bool_], asks: NDArray[np.bool_]) 
     `asks`: rows in which Python has something to do, (k,).
     """
     count = len(plan.stage)
-    table, lands = plan.setpoints.copy(), plan.lands_in(count - 1)
+    table = plan.setpoints.copy()
+    lands = plan.lands_in(count - 1)
     table[-1] = plan.drone_setpoints(count - 1, touches_down=lands).data
     table[:, gone, ARMED] = 0.0
     rows = plan.rows.copy()
@@ -125,7 +126,8 @@ def _owner(arrays: dict[Field, NDArray[Any]]) -> Any:
     """Object with arrays where the owner of fields has them."""
     owner = SimpleNamespace()
     for field, array in arrays.items():
-        part, (*way, last) = owner, field.owner.split(".")
+        part = owner
+        (*way, last) = field.owner.split(".")
         for name in way:
             part = vars(part).setdefault(name, SimpleNamespace())
         setattr(part, last, array)
@@ -163,22 +165,28 @@ class World:
 
     def find(self) -> None:
         """Write into the record where everything is, and what is flown now."""
-        session, guidance = self._session, self._session.guidance
+        session = self._session
+        guidance = self._session.guidance
         arrays = LAYOUT.arrays_of(session) | self._own
         values: dict[str, Any] = dict.fromkeys(TOLD, 0) | arrays
-        self._plant, plan = session.plant.record, guidance.plan
+        self._plant = session.plant.record
+        plan = guidance.plan
         if guidance.plays and plan is not None and plan is not self._plan:
-            way, self._plan = session.contingency, plan
+            way = session.contingency
+            self._plan = plan
             gone = np.zeros(len(arrays["motors"]), bool) if way is None else way.gone
             self._flown = rows_of(plan, gone, plan.begins | ~plan.plain)
             values |= self._flown
         self._copies = np.zeros(len(RECORDED), COPY)
         for copy, field in zip(np.split(self._copies, len(RECORDED)), RECORDED, strict=True):
             _lead(copy, arrays[field.name], self.rows.arrays[field.name])
-        shaping, count = np.zeros(0), 0
+        shaping = np.zeros(0)
+        count = 0
         if self.rows.keeps_every:
-            shaping, count = session.plant.shaping, KEPT // self.rows.keeps_every + 1
-        self._kept, self._shapes = np.zeros((count, shaping.nbytes // 8)), np.zeros(1, COPY)
+            shaping = session.plant.shaping
+            count = KEPT // self.rows.keeps_every + 1
+        self._kept = np.zeros((count, shaping.nbytes // 8))
+        self._shapes = np.zeros(1, COPY)
         _lead(self._shapes, shaping, self._kept)
         LAYOUT.fill(self._record, values | {"copies": self._copies, "shapes": self._shapes})
 
@@ -207,8 +215,11 @@ class World:
             self.read_rows()
         if self.unread_from is None:
             self.unread_from = tick
-        session, guidance = self._session, self._session.guidance
-        now["tick"][0], now["due"][0], now["watch"][0] = tick, NEVER, guidance.watched
+        session = self._session
+        guidance = self._session.guidance
+        now["tick"][0] = tick
+        now["due"][0] = NEVER
+        now["watch"][0] = guidance.watched
         replanned = guidance.plays and guidance.plan is not self._plan
         if replanned or session.plant.record is not self._plant:
             self.find()
@@ -258,12 +269,15 @@ class World:
 
     def _hand_out(self, tick: int) -> None:
         """Hand out the rows since a period."""
-        session, rows, now = self._session, self.rows, self.now
+        session = self._session
+        rows = self.rows
+        now = self.now
         if announced := int(now["announced"][0]):
             first = -(-tick // ANNOUNCE_EVERY)
             for k, asked in enumerate(self._own["asked_rows"][:announced], start=first):
                 session.guidance.on_controller_acceleration(ANNOUNCE_EVERY * k, asked)
-        count, kept = int(now["recorded"][0]), int(now["kept"][0])
+        count = int(now["recorded"][0])
+        kept = int(now["kept"][0])
         if (separation := session.separation) is not None and count:
             due, times_s = self._due(separation.every, rows.every, tick, count)
             places = rows.arrays["motion"][due, :, :3]
@@ -281,7 +295,9 @@ class World:
         """Slice and times of the rows that are due: one every `apart` periods."""
         if not (apart and count):
             return slice(0), []
-        first, step, period_s = -(-tick // every), apart // every, self._session.plant.period_s
+        first = -(-tick // every)
+        step = apart // every
+        period_s = self._session.plant.period_s
         due = range(-first % step, count, step)
         times_s = [every * (first + row) * period_s for row in due]
         return slice(due.start, due.stop, due.step), times_s

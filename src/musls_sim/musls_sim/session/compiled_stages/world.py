@@ -77,7 +77,8 @@ def advance_worlds(stages, address, apart, count, periods):
     ended = False
     for i in range(count):
         at = address + i * apart
-        w, ended = world_at(at), False
+        w = world_at(at)
+        ended = False
         for _ in range(periods):
             if w.finished != 0 or w.failed != 0 or w.tick >= w.due:
                 break
@@ -106,17 +107,21 @@ def world_at(address):
 def play_plan(address):
     """Send the plan's row that is due."""
     w = world_at(address)
-    time, setpoint, play = w.tick * w.period, fields.sent(w), fields.play(w)
+    time = w.tick * w.period
+    setpoint = fields.sent(w)
+    play = fields.play(w)
     planned = fields.table(w)
     waits = fields.waits(w)
     places = fields.estimate(w)
     due = due_row(play, waits, planned, places, time)
     row = max(0, min(due, w.rows - 1))
-    w.is_new, w.ended = 1 if row != play.row else 0, 1 if due >= w.rows else 0
+    w.is_new = 1 if row != play.row else 0
+    w.ended = 1 if due >= w.rows else 0
     if w.is_new != 0:
         planned_row = fields.plan_rows(w)[row]
         if planned_row.asks != 0 and w.asked_in != row:
-            w.asked_in, w.due = row, w.tick
+            w.asked_in = row
+            w.due = w.tick
             return
         play.row = row
         for i in range(w.n_drones):
@@ -126,7 +131,8 @@ def play_plan(address):
         w.watch = planned_row.watch
         if w.watched != 0:
             played = fields.played_rows(w)
-            played[w.played, 0], played[w.played, 1] = w.tick, row
+            played[w.played, 0] = w.tick
+            played[w.played, 1] = row
             w.played += 1
 
 
@@ -136,11 +142,14 @@ def come_down(address):
     w = world_at(address)
     if w.is_new == 0:
         return
-    planned, row = fields.table(w), fields.play(w).row
+    planned = fields.table(w)
+    row = fields.play(w).row
     rows = fields.plan_rows(w)
     found = fields.found(w)
     down = fields.down(w)
-    setpoint, fed, spots = fields.sent(w), planned[row, :, 6:], planned[w.rows - 1]
+    setpoint = fields.sent(w)
+    fed = planned[row, :, 6:]
+    spots = planned[w.rows - 1]
     if down.spread_from >= 0:
         move_aside(setpoint, found[:, ASIDE:], down.spread_from, down.spread_rows, row)
     give_back(setpoint[:, 6:], found, rows[row].share)
@@ -157,7 +166,9 @@ def end_flight(address):
     if w.lands == 0:
         w.finished = 1
         return
-    time, setpoint, play = w.tick * w.period, fields.sent(w), fields.play(w)
+    time = w.tick * w.period
+    setpoint = fields.sent(w)
+    play = fields.play(w)
     ending = fields.ending(w)
     states = fields.state(w)
     down = True
@@ -197,7 +208,8 @@ def announce(address):
     w = world_at(address)
     if w.n_announced == 0 or w.tick % ANNOUNCE_EVERY != 0:
         return
-    sent, row = fields.sent(w), fields.asked_rows(w)[w.announced]
+    sent = fields.sent(w)
+    row = fields.asked_rows(w)[w.announced]
     for i in range(w.n_drones):
         put(row[i], sent[i, 6:])
     w.announced += 1
@@ -207,7 +219,9 @@ def announce(address):
 def delay_setpoints(address):
     """Hand set-points on when they arrive, see `SetpointLink`."""
     w = world_at(address)
-    links, under_way, luck = fields.links(w), fields.under_way(w), fields.jitter(w)
+    links = fields.links(w)
+    under_way = fields.under_way(w)
+    luck = fields.jitter(w)
     bring_setpoints(fields.sent(w), links, under_way, luck, w.tick, fields.setpoint(w))
 
 
@@ -229,7 +243,9 @@ def delay_commands(address):
 def let_wind_blow(address):
     """Advance the gust, see `Wind.step`."""
     w = world_at(address)
-    mean, gust, change = fields.mean_wind(w), fields.gust(w), fields.gust_noise(w)
+    mean = fields.mean_wind(w)
+    gust = fields.gust(w)
+    change = fields.gust_noise(w)
     blow(fields.wind(w), mean, gust, w.keep, change)
 
 
@@ -273,13 +289,17 @@ def drive_rotors(address):
 def tilt_thrust(address):
     """Add moment and force of the shift of tilted rotors' thrusts, see `TiltedThrust`."""
     w = world_at(address)
-    n, rotors = w.n_drones, w.n_rotors
-    speed, health = fields.speed(w), fields.tilt_health(w)
+    n = w.n_drones
+    rotors = w.n_rotors
+    speed = fields.speed(w)
+    health = fields.tilt_health(w)
     records = fields.tilted_rotors(w)
-    shift, wrench = fields.tilt_shift(w), fields.wrench_body(w)
+    shift = fields.tilt_shift(w)
+    wrench = fields.wrench_body(w)
     for i in range(n):
         for j in range(rotors):
-            rotor, squared = records[i, j], health[i, j] * speed[i, j] * speed[i, j]
+            rotor = records[i, j]
+            squared = health[i, j] * speed[i, j] * speed[i, j]
             force = scale(rotor.thrust * squared, shift[i])
             reaction = scale(rotor.torque * squared, shift[i])
             increase(wrench[1 + i, :3], add(cross(rotor.place, force), reaction))
@@ -328,7 +348,9 @@ OF_AIR = {"downwash": blow_down, "ground_effect": lift_near_ground}
 def tell_motors(address):
     """Write the rotor speeds that follow from the motor commands."""
     w = world_at(address)
-    command, motors, told = fields.command(w), fields.motors(w), fields.told(w)
+    command = fields.command(w)
+    motors = fields.motors(w)
+    told = fields.told(w)
     for i in range(w.n_drones):
         for j in range(w.n_rotors):
             command[i, j] = motors[i] * told[i, j]
@@ -417,8 +439,10 @@ def know_truth(address):
 def capture_motion(address):
     """Integrate the IMUs and fuse samples, see `MotionCapture`."""
     w = world_at(address)
-    sensors, ring = fields.sensors(w), fields.ring(w)
-    known, noise = fields.estimate(w), fields.noise(w)
+    sensors = fields.sensors(w)
+    ring = fields.ring(w)
+    known = fields.estimate(w)
+    noise = fields.noise(w)
     step_estimates(fields.sensed(w), known, noise, sensors, ring, w.tick, w.first)
     if w.first == 0:
         feel_tension(w)
@@ -445,8 +469,10 @@ def watch_losses(address):
     if w.watch == UNWATCHED or (w.tick + 1) % LOOK_EVERY != 0:
         return
     losses = fields.losses(w)
-    tension, wanted = fields.tension(w), fields.wanted(w)
-    time, lifting = (w.tick + 1) * w.period, w.watch == TAKEN_UP
+    tension = fields.tension(w)
+    wanted = fields.wanted(w)
+    time = (w.tick + 1) * w.period
+    lifting = w.watch == TAKEN_UP
     if look_for_losses(losses, fields.estimate(w), tension, wanted, time, lifting):
         w.due = min(w.due, w.tick + 1)
 

@@ -51,7 +51,8 @@ def check_overload(t):
         at = -0.5 * slope / bend
         ratio = (s.begin_tension + 0.5 * slope * at) / s.break_force
         if ratio > peak:
-            peak, when = ratio, at
+            peak = ratio
+            when = at
     return end, peak, when, rise
 
 
@@ -69,11 +70,13 @@ def overload(t):
 def mark_broken(t, least):
     """Mark what breaks at the end of this step: one segment of each cable that is overloaded."""
     for cable in cables_of(t):
-        worst, which = 0.0, -1
+        worst = 0.0
+        which = -1
         for s in range(cable.first_segment, cable.first_segment + cable.segments):
             ratio = segments_of(t)[s].tension / segments_of(t)[s].break_force
             if segments_of(t)[s].alive > 0.0 and ratio >= least and ratio > worst:
-                worst, which = ratio, s
+                worst = ratio
+                which = s
         if which >= 0:
             segments_of(t)[which].marked = 1.0
 
@@ -104,9 +107,11 @@ def part(t, at):
             if cable.bends:
                 lost += bending_energy(t, cable, i) + bending_energy(t, cable, i + 1)
             t.sums.loss_breaks += lost
-            segment.broken_at, segment.broken_tension = at, segment.tension
+            segment.broken_at = at
+            segment.broken_tension = segment.tension
             segment.broken_energy = lost
-            segment.marked, segment.cut_at = 0.0, math.inf
+            segment.marked = 0.0
+            segment.cut_at = math.inf
             segment.alive = segment.tension = 0.0
             segment.stiffness = segment.geometric_stiffness = 0.0
             number += 1
@@ -133,7 +138,8 @@ class Break:
 
 def take_breaks(tables: RigTables, begin_s: float, period_s: float) -> list[Break]:
     """Take what broke in a period out of the tables, in the order of time."""
-    found, segments = [], tables.segments
+    found = []
+    segments = tables.segments
     rows = np.flatnonzero(segments["broken_at"] >= 0.0)
     for row in rows[np.argsort(segments["broken_at"][rows], kind="stable")]:
         cable = int(np.searchsorted(tables.cables["first_segment"], row, side="right")) - 1

@@ -92,7 +92,9 @@ def _pull(cable, laws, segment, a, b, feed, faster, since):
     if segment.alive == 0.0:
         tension = slope = 0.0
     put(segment.direction, direction)
-    segment.length, segment.length_rate, segment.tension = length, rate, tension
+    segment.length = length
+    segment.length_rate = rate
+    segment.tension = tension
     segment.stiffness = slope * segment.inverse_rest_length
     segment.geometric_stiffness = max(tension, 0.0) * (1.0 / max(length, SHORTEST))
 
@@ -104,19 +106,23 @@ def _pull(cable, laws, segment, a, b, feed, faster, since):
 def surface_force(t, cable, i, losses, dh):
     """Force of ground and obstacles on inner node i of a cable, and minus its derivative."""
     point = nodes_of(t)[cable.first_node + i].stage
-    force, slope = (0.0, 0.0, 0.0), NOTHING
+    force = (0.0, 0.0, 0.0)
+    slope = NOTHING
     if cable.surfaces > 0:
         for k in range((i - 1) * cable.surfaces, i * cable.surfaces):
             corner = corners_of(t)[cable.first_corner + k]
             block = push_corner(t, corner, point.position, point.velocity, dh)
             if corner.normal_force > 0.0:
-                force, slope = add(force, corner.force), sum_of(slope, block)
+                force = add(force, corner.force)
+                slope = sum_of(slope, block)
                 losses.ground -= dot(corner.force, point.velocity)
         return force, slope
     # Compliant ground, the law of `rigid_body.add_soft_ground` taken implicitly.
     mass = nodes_of(t)[cable.first_node + i].mass
-    stiff, damp = mass * GROUND_STIFFNESS_1_S2, mass * GROUND_DAMPING_1_S
-    v, depth = point.velocity, t.ground - point.position[2]
+    stiff = mass * GROUND_STIFFNESS_1_S2
+    damp = mass * GROUND_DAMPING_1_S
+    v = point.velocity
+    depth = t.ground - point.position[2]
     up, damp, steep = press(stiff, damp, SET_IN_M, depth, v[2], dh)
     losses.ground += damp * (v[0] * v[0] + v[1] * v[1]) - up * v[2]
     return (-damp * v[0], -damp * v[1], up), (damp / dh, 0.0, 0.0, damp / dh, 0.0, steep)
@@ -128,7 +134,8 @@ def air_drag(cable, length, both, flow):
 
     `both` is the sum of the directions of the unbroken segments there.
     """
-    size, along = norm(both), both
+    size = norm(both)
+    along = both
     if size > 1e-9:  # else folded flat, or broken on both sides: no direction, all drag is across
         along = both[0] / size, both[1] / size, both[2] / size
     speed = dot(flow, along)
@@ -154,45 +161,68 @@ def sum_of(a, b):
 @compiled()
 def assemble_cable(t, cable, losses, dh):
     """Tensions, inertia, weight, air and ground of a cable."""
-    nodes, segments, rows, laws = nodes_of(t), segments_of(t), rows_of(t), laws_of(t)
-    faster, feed = 1.0 / dh, cable.rest_length_rate / cable.rest_length
-    airy, surfaces = cable.drag_across > 0.0 or cable.drag_along > 0.0, cable.surfaces > 0
+    nodes = nodes_of(t)
+    segments = segments_of(t)
+    rows = rows_of(t)
+    laws = laws_of(t)
+    faster = 1.0 / dh
+    feed = cable.rest_length_rate / cable.rest_length
+    airy = cable.drag_across > 0.0 or cable.drag_along > 0.0
+    surfaces = cable.surfaces > 0
     # Of the segment before: stiffness, pull, direction (none where it is broken), half its length.
-    below, pulled, behind, half = NOTHING, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.0
+    below = NOTHING
+    pulled = (0.0, 0.0, 0.0)
+    behind = (0.0, 0.0, 0.0)
+    half = 0.0
     clear_ends(rows, cable)
     for i in range(cable.segments + 1):
         node = nodes[cable.first_node + i]
-        block, pull, ahead, length = NOTHING, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), half
+        block = NOTHING
+        pull = (0.0, 0.0, 0.0)
+        ahead = (0.0, 0.0, 0.0)
+        length = half
         if i < cable.segments:
-            segment, far = segments[cable.first_segment + i], nodes[cable.first_node + i + 1]
+            segment = segments[cable.first_segment + i]
+            far = nodes[cable.first_node + i + 1]
             _pull(cable, laws, segment, node.stage, far.stage, feed, faster, t.since)
-            block, pull = _stiffness_block(segment), scale(segment.tension, segment.direction)
-            ahead, half = scale(segment.alive, segment.direction), 0.5 * segment.rest_length
+            block = _stiffness_block(segment)
+            pull = scale(segment.tension, segment.direction)
+            ahead = scale(segment.alive, segment.direction)
+            half = 0.5 * segment.rest_length
             length += half
-        a, inertia = node.stage.acceleration, node.mass * (faster * faster)
+        a = node.stage.acceleration
+        inertia = node.mass * (faster * faster)
         force = add_scaled(sub(pull, pulled), -node.mass, (a[0], a[1], a[2] + t.gravity))
         own = sum_of(sum_of(below, block), (inertia, 0.0, 0.0, inertia, 0.0, inertia))
-        outer, slope = (0.0, 0.0, 0.0), NOTHING
+        outer = (0.0, 0.0, 0.0)
+        slope = NOTHING
         if (surfaces or node.stage.position[2] < t.ground) and 0 < i < cable.segments:
             outer, slope = surface_force(t, cable, i, losses, dh)
         if airy:
             flow = sub(node.stage.velocity, t.wind)
             drag, damping = air_drag(cable, length, add(behind, ahead), flow)
-            outer, more = add(outer, drag), damping / dh
+            outer = add(outer, drag)
+            more = damping / dh
             slope = sum_of(slope, (more, 0.0, 0.0, more, 0.0, more))
             losses.air += dot(drag, node.stage.velocity)
-        force, own = add(force, outer), sum_of(own, slope)
+        force = add(force, outer)
+        own = sum_of(own, slope)
         set_rows(rows, cable, row_of(cable, i), own, block if cable.row_step > 0 else below, force)
-        below, pulled, behind = block, pull, ahead
+        below = block
+        pulled = pull
+        behind = ahead
 
 
 @compiled()
 def tension_error(t, cable, losses, dh):
     """Tensions by the linear law; by how much they miss the true one, over what is allowed."""
-    nodes, segments, laws = nodes_of(t), segments_of(t), laws_of(t)
+    nodes = nodes_of(t)
+    segments = segments_of(t)
+    laws = laws_of(t)
     worst = largest = lost = switched = 0.0
     faster = 1.0 / dh
-    shift, feed = cable.length_shift / cable.segments, cable.rest_length_rate / cable.rest_length
+    shift = cable.length_shift / cable.segments
+    feed = cable.rest_length_rate / cable.rest_length
     for i in range(cable.segments):
         segment = segments[cable.first_segment + i]
         a, b = nodes[cable.first_node + i], nodes[cable.first_node + i + 1]
@@ -207,7 +237,8 @@ def tension_error(t, cable, losses, dh):
         tension, elastic, _ = axial_law(
             cable.axial, laws, segment.memory, strain, strain_rate, faster, t.since
         )
-        worst, largest = max(worst, abs(tension - linear)), max(largest, abs(linear))
+        worst = max(worst, abs(tension - linear))
+        largest = max(largest, abs(linear))
         lost += (linear - elastic) * strain_rate * segment.rest_length
         if cable.axial.slack and (linear > 0.0) != (segment.taut > 0.0):
             switched += 1.0
@@ -262,7 +293,8 @@ def keep_momentum(t, dh):
         body.lump_mass = 0.0
     for cable in cables_of(t):
         for end in range(2):
-            body, node = bodies_of(t)[cable.body[end]], nodes_of(t)[end_node(cable, end)]
+            body = bodies_of(t)[cable.body[end]]
+            node = nodes_of(t)[end_node(cable, end)]
             off = sub(node.stage.acceleration, node.linear_acceleration)
             put(body.lump_momentum, add_scaled(body.lump_momentum, node.mass, off))
             body.lump_mass += node.mass
@@ -319,7 +351,8 @@ def joint_moment(t1, t2, u1, u2, stiffness, damping, held):
         Angle, the moment as vectors across t1 (second) and t2 (first), the moment of the damping,
         power lost by it, and its projector (xx, xy, xz, yy, yz, zz).
     """
-    c, across = dot(t1, t2), cross(t1, t2)
+    c = dot(t1, t2)
+    across = cross(t1, t2)
     s2 = dot(across, across)
     sine = math.sqrt(s2)
     if s2 < SMALL_SINE2 and c > 0.0:  # asin(s) / s
@@ -331,10 +364,13 @@ def joint_moment(t1, t2, u1, u2, stiffness, damping, held):
         ratio = angle / sine if sine > 1e-9 else 1.0
     a = add_scaled(t1, -c, t2)  # length sine, decreases the angle when added to t2
     b = add_scaled(t2, -c, t1)
-    on_2, on_1 = scale(stiffness * ratio, a), scale(stiffness * ratio, b)
+    on_2 = scale(stiffness * ratio, a)
+    on_1 = scale(stiffness * ratio, b)
     if damping == 0.0:
         return angle, on_2, on_1, (0.0, 0.0, 0.0), 0.0, NOTHING
-    turning, mean, gap = sub(cross(t2, u2), cross(t1, u1)), add(t1, t2), sub(t2, t1)
+    turning = sub(cross(t2, u2), cross(t1, u1))
+    mean = add(t1, t2)
+    gap = sub(t2, t1)
     rate = add_scaled(turning, -dot(mean, turning) / max(dot(mean, mean), FOLDED), mean)
     projector = _across(t1, t2)
     if not held:
@@ -351,7 +387,8 @@ def joint_moment(t1, t2, u1, u2, stiffness, damping, held):
             half * (a[2] * a[2] + b[2] * b[2]) + every,
         )
     moment = scale(damping, rate)
-    on_2, on_1 = sub(on_2, cross(moment, t2)), add(on_1, cross(moment, t1))
+    on_2 = sub(on_2, cross(moment, t2))
+    on_1 = add(on_1, cross(moment, t1))
     return angle, on_2, on_1, moment, dot(moment, turning), projector
 
 
@@ -371,7 +408,8 @@ def _across(t1, t2):
 @compiled()
 def _stiffness_of_joint(t1, t2, stiffness, damping, projector):
     """Second derivative of a joint's energy (without its change of direction) and its damping."""
-    (ex, exy, exz, ey, eyz, ez), (dx, dxy, dxz, dy, dyz, dz) = _across(t1, t2), projector
+    (ex, exy, exz, ey, eyz, ez) = _across(t1, t2)
+    (dx, dxy, dxz, dy, dyz, dz) = projector
     return (
         stiffness * ex + damping * dx,
         stiffness * exy + damping * dxy,
@@ -393,8 +431,11 @@ def _share_of_twist(cable, i):
 @compiled()
 def assemble_bending(t, cable, losses, dh):
     """Moments of all joints of a cable, as forces on three nodes; its clamps are up to date."""
-    nodes, rows, count = nodes_of(t), rows_of(t), cable.segments
-    damped, held = cable.bending_damping > 0.0, cable.clamped[0] + cable.clamped[1] > 0
+    nodes = nodes_of(t)
+    rows = rows_of(t)
+    count = cable.segments
+    damped = cable.bending_damping > 0.0
+    held = cable.clamped[0] + cable.clamped[1] > 0
     omega_1 = bodies_of(t)[cable.body[0]].stage.omega
     omega_2 = bodies_of(t)[cable.body[1]].stage.omega
     bent = i1 = 0.0
@@ -408,13 +449,15 @@ def assemble_bending(t, cable, losses, dh):
             t1, u1 = _clamp(cable, i // count)
             weight *= cable.clamp_factor[0]
         else:
-            t1, u1 = scale(1.0, before.direction), u2
+            t1 = scale(1.0, before.direction)
+            u1 = u2
         if last:
             t2, u2 = _clamp(cable, i // count)
             i2 = 0.0
             weight *= cable.clamp_factor[1]
         else:
-            t2, i2 = scale(1.0, after.direction), 1.0 / max(after.length, SHORTEST)
+            t2 = scale(1.0, after.direction)
+            i2 = 1.0 / max(after.length, SHORTEST)
             if damped:  # rate of the direction
                 a, b = nodes[cable.first_node + i].stage, nodes[cable.first_node + i + 1].stage
                 gap = sub(b.velocity, a.velocity)
@@ -429,17 +472,21 @@ def assemble_bending(t, cable, losses, dh):
         damping = cable.bending_damping * weight * slack * slack
         share_1, share_2 = _share_of_twist(cable, i)
         spin = add_scaled(scale(share_1, omega_1), share_2, omega_2)
-        seen_1, seen_2 = sub(u1, cross(spin, t1)), sub(u2, cross(spin, t2))
+        seen_1 = sub(u1, cross(spin, t1))
+        seen_2 = sub(u2, cross(spin, t2))
         angle, on_2, on_1, moment, loss, projector = joint_moment(
             t1, t2, seen_1, seen_2, stiffness, damping, held
         )
         twist = sub(scale(dot(moment, t1), t1), scale(dot(moment, t2), t2))
-        twist_1, twist_2 = add_scaled(twist_1, share_1, twist), add_scaled(twist_2, share_2, twist)
+        twist_1 = add_scaled(twist_1, share_1, twist)
+        twist_2 = add_scaled(twist_2, share_2, twist)
         losses.cables += loss
         bent += 0.5 * stiffness * angle * angle
         block = _stiffness_of_joint(t1, t2, stiffness, damping / dh, projector)
         # Share of each point in t2 - t1, B of K = B^T P B: a clamp's direction stands for itself.
-        low, middle, high = (-1.0 if first else i1), -i1 - i2, (1.0 if last else i2)
+        low = -1.0 if first else i1
+        middle = -i1 - i2
+        high = 1.0 if last else i2
         at = -1 if first else i - 1
         add_block(rows, cable, at, at, block, low * low)
         add_block(rows, cable, at, i, block, low * middle)
@@ -462,7 +509,8 @@ def twist_bodies(t, cable):
     """Add the twisting moments of a cable on the bodies that it is clamped to to their balance."""
     unknowns = unknowns_of(t)
     for end in range(2):
-        body, moment = bodies_of(t)[cable.body[end]], cable.twist[end]
+        body = bodies_of(t)[cable.body[end]]
+        moment = cable.twist[end]
         if body.dof >= 0:
             for k in range(3):
                 unknowns[body.dof + 3 + k].value += moment[k]
@@ -473,5 +521,6 @@ def twist_bodies(t, cable):
 @compiled()
 def _clamp(cable, end):
     """Direction of a clamp and its rate."""
-    axis, rate = cable.axis_world[end], cable.axis_rate[end]
+    axis = cable.axis_world[end]
+    rate = cable.axis_rate[end]
     return (axis[0], axis[1], axis[2]), (rate[0], rate[1], rate[2])

@@ -132,8 +132,10 @@ class LineProperties:
     def records(self, first_piece: int) -> tuple[np.void, Records]:
         """Record `AXIAL`, and the pieces of its table if there is one, which begin at a row."""
         axial = np.zeros(1, AXIAL)[0]
-        axial["stiffness"], axial["damping"] = self.ea_n, self.damping_n_s
-        axial["permanent_share"], axial["slack"] = self.permanent_share, self.slack
+        axial["stiffness"] = self.ea_n
+        axial["damping"] = self.damping_n_s
+        axial["permanent_share"] = self.permanent_share
+        axial["slack"] = self.slack
         if self.own_law is not None:
             axial["own_law"], axial["own_parameters"] = places(self.own_law)
         if self.law is None:
@@ -142,7 +144,8 @@ class LineProperties:
         if abs(at_rest) > 1e-9 * max(abs(self.law[-1][1]), 1.0):
             raise ConfigError(f"cable law: force at strain 0 must be 0, not {at_rest:.4g} N")
         laws = law_records(self.law, self.law_linear)
-        axial["law_first"], axial["law_rows"] = first_piece, len(laws)
+        axial["law_first"] = first_piece
+        axial["law_rows"] = len(laws)
         return axial, laws
 
     @property
@@ -164,7 +167,8 @@ def law_records(table: Sequence[tuple[float, float]], linear: bool = False) -> R
     width = np.diff(strain)
     pieces = np.zeros((4, len(strain) - 1))
     if linear:
-        pieces[2], pieces[3] = np.diff(force) / width, force[:-1]
+        pieces[2] = np.diff(force) / width
+        pieces[3] = force[:-1]
     else:
         # SciPy may choose slope 0 at an end, where a cable would have no stiffness.
         secants = np.diff(force) / width
@@ -202,7 +206,8 @@ def table_law(laws, first, count, strain):
     if k == first + 1 and strain < laws[k].strain:
         k = first
     piece = laws[k]
-    a, e = piece.coefficients, strain - piece.strain
+    a = piece.coefficients
+    e = strain - piece.strain
     force = a[0] + e * (a[1] + e * (a[2] + e * a[3]))
     slope = a[1] + e * (2.0 * a[2] + e * 3.0 * a[3])
     area = e * (a[0] + e * (a[1] / 2 + e * (a[2] / 3 + e * a[3] / 4)))
@@ -239,9 +244,15 @@ def bedding(share, most, strain, strain_rate):
 def _own(axial, memory, strain, strain_rate, dt):
     """Tension of a user's law; leaves what it remembers and its energy in `axial`."""
     return call(
-        axial.own_law, axial.own_parameters, memory.own.ctypes.data, axial.after.ctypes.data,
-        strain, strain_rate, dt, axial.after_energy.ctypes.data,
-    )  # fmt: skip
+        axial.own_law,
+        axial.own_parameters,
+        memory.own.ctypes.data,
+        axial.after.ctypes.data,
+        strain,
+        strain_rate,
+        dt,
+        axial.after_energy.ctypes.data,
+    )
 
 
 @compiled(inlined=True)
@@ -253,21 +264,26 @@ def axial_law(axial, laws, memory, strain, strain_rate, faster, since):
     if axial.own_law != 0:
         more = strain + SMALL_STRAIN
         ahead = _own(axial, memory, more, strain_rate + faster * SMALL_STRAIN, since)
-        tension, elastic = _own(axial, memory, strain, strain_rate, since), 0.0
+        tension = _own(axial, memory, strain, strain_rate, since)
+        elastic = 0.0
         slope = (ahead - tension) / SMALL_STRAIN
     else:
-        rest, stiffer, stored = 0.0, 1.0, 1.0
+        rest = 0.0
+        stiffer = 1.0
+        stored = 1.0
         if axial.permanent_share > 0.0:
             most = memory.largest_strain
             rest, stiffer, stored = bedding(axial.permanent_share, most, strain, strain_rate)
         tension, slope, _ = first_stretch(axial, laws, stiffer * (strain - rest))
-        elastic, slope = stored * tension, stiffer * slope
+        elastic = stored * tension
+        slope = stiffer * slope
     tension += axial.damping * strain_rate
     slope += axial.damping * faster
     if axial.slack == 1:
         elastic = max(elastic, 0.0)
         if tension <= 0.0:
-            tension, slope = 0.0, 0.0
+            tension = 0.0
+            slope = 0.0
     return tension, elastic, slope
 
 

@@ -71,7 +71,8 @@ def strain_at_rest(law: CableLaw, tension_n: float) -> float:
 
 def stiffness_at_rest(law: CableLaw) -> float:
     """Force per strain of a settled line at small strains [N]; tries the law out."""
-    at, name = places(law), _named(type(law))
+    at = places(law)
+    name = _named(type(law))
     strains = np.linspace(0.0, 0.02, 9)
     forces = np.array([settled_tension(*at, strain) for strain in strains])
     for strain, force in zip(strains, forces, strict=True):
@@ -133,7 +134,8 @@ def _compiled(kind: Any) -> Any:
         memory_at(energy, 1)[0] = stored
         return found
 
-    address, number = types.intp, types.float64
+    address = types.intp
+    number = types.float64
     signature = number(address, address, address, number, number, number, address)
     try:
         return numba.cfunc(signature, error_model="numpy", nogil=True)(tension)
@@ -188,7 +190,8 @@ def _one_line(kind: type, text: str) -> str:
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
 def call(typing_context, function, law, before, after, strain, strain_rate, dt, energy):
     """Call the C function of a law at its address."""
-    address, number = types.intp, types.float64
+    address = types.intp
+    number = types.float64
 
     def generate(context, builder, signature, arguments):
         kind = ir.FunctionType(ir.DoubleType(), [value.type for value in arguments[1:]])
@@ -202,7 +205,9 @@ def call(typing_context, function, law, before, after, strain, strain_rate, dt, 
 @compiled()
 def settled_tension(function, parameters, strain):
     """Tension of a line that has been at rest for long [N]."""
-    before, after, energy = np.zeros(8), np.zeros(8), np.zeros(1)
+    before = np.zeros(8)
+    after = np.zeros(8)
+    energy = np.zeros(1)
     return call(
         function,
         parameters,
