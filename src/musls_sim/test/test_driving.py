@@ -27,6 +27,15 @@ def test_each_side_of_a_knot_has_its_own_acceleration_and_rest_follows():
     assert rest[0] == pytest.approx(np.zeros(9)) and rest[1] == pytest.approx(np.zeros(9))
 
 
+def test_a_linear_path_has_constant_velocities_between_its_knots():
+    knots = {"time_s": (0.0, 1.0, 3.0), "position_enu_m": ((0, 0, 0), (1, 0, 0), (0, 0, 2.0))}
+    motion = path_motion(AnchorPath(**knots, linear=True, relative=True), (0.0, 0.0, 5.0))
+    first, second, rest = motion.ends(np.array([0.5, 1.0, 3.0, 4.0]))
+    assert first[0] == pytest.approx([0.5, 0, 5, 1, 0, 0, 0, 0, 0])
+    assert second[0] == pytest.approx([1, 0, 5, -0.5, 0, 1, 0, 0, 0])
+    assert rest[1] == pytest.approx([0, 0, 7, 0, 0, 0, 0, 0, 0])
+
+
 def test_accelerations_make_a_path_quintic():
     times = np.array([0.0, 0.7, 2.0])
     x, v, a = times**5, 5 * times**4, 20 * times**3
@@ -96,6 +105,12 @@ def test_a_signal_is_averaged_exactly_over_ramps_jumps_and_holds():
         (
             lambda: AnchorPath(time_s=(0, 0), position_enu_m=((0, 0, 0), (1, 0, 0))),
             "time_s must increase, but 0 follows 0",
+        ),
+        (
+            lambda: AnchorPath(
+                time_s=(0,), position_enu_m=((0, 0, 0),), velocity_enu_m_s=((0, 0, 0),), linear=True
+            ),
+            "linear: true follows from the places alone",
         ),
         (lambda: WinchDrive(time_s=(0,)), "one of feed_m_s, torque_n_m"),
         (lambda: WinchDrive(time_s=(0,), feed_m_s=(1,), torque_n_m=(1,)), "one of feed_m_s"),

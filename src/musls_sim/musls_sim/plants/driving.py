@@ -165,6 +165,9 @@ def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -
             pieces = scipy.interpolate.PPoly(
                 np.zeros((1, 1, 3)) + position, [time[0], time[0] + 1.0]
             )
+        elif drive.linear:
+            slopes = np.diff(position, axis=0) / np.diff(time)[:, None]
+            pieces = scipy.interpolate.PPoly(np.stack([slopes, position[:-1]]), time)
         elif drive.acceleration_enu_m_s2 is None:
             pieces = scipy.interpolate.CubicHermiteSpline(time, position, velocity)
         else:

@@ -54,6 +54,7 @@ class AnchorPath(_Knots):
         position_enu_m: World, or with `relative` from where the anchor is at the start, (k, 3).
         velocity_enu_m_s: (k, 3); left out for a stop at every knot.
         acceleration_enu_m_s2: (k, 3); makes the path quintic.
+        linear: Straight between the knots, as a table is often meant: velocities jump at them.
         relative: Positions are relative to the anchor's initial position.
     """
 
@@ -62,9 +63,17 @@ class AnchorPath(_Knots):
     position_enu_m: Vectors
     velocity_enu_m_s: Vectors | None = None
     acceleration_enu_m_s2: Vectors | None = None
+    linear: bool = False
     relative: bool = False
 
     jumps: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.linear and (self.velocity_enu_m_s or self.acceleration_enu_m_s2):
+            raise ValueError(
+                "linear: true follows from the places alone: leave out velocities and accelerations"
+            )
 
 
 @spec
