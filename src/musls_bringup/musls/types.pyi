@@ -3,6 +3,7 @@ from musls_analysis.comparison.errors import ErrorTable
 from musls_analysis.linear import LinearModel, Mode
 from musls_analysis.replay.replay import ReplayResult
 from musls_analysis.sweep.montecarlo import MonteCarlo
+from musls_bringup.design.answer import Answer, Choice
 from musls_bringup.verify import Convergence
 from musls_control.estimate import BodyMotion
 from musls_description.config.schema import (
@@ -27,7 +28,9 @@ from musls_sim.session.flight import Flight
 
 __all__ = [
     "Air",
+    "Answer",
     "BodyMotion",
+    "Choice",
     "CompareOptions",
     "Convergence",
     "Edges",
