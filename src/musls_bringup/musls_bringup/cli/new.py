@@ -13,11 +13,13 @@ from typing import Annotated
 import typer
 
 from musls_bringup.cli.options import FlyOnce, within
+from musls_bringup.new.flight_stack_files import hubs_of
 from musls_bringup.new.rotors import MOST_THRUST_N, SPEEDS_RPM
 from musls_bringup.new.templates import (
     EDGES_M,
     INCH_M,
     LOAD_SHARE,
+    ROTORS_ABOVE,
     Airframe,
     LoadKind,
     StartingLoad,
@@ -25,7 +27,6 @@ from musls_bringup.new.templates import (
     cable_length_m,
     imported_drone,
     imported_load,
-    px4_hubs,
     rendered,
     rope_for,
     rows,
@@ -239,12 +240,15 @@ def drone(
         float | None,
         typer.Option(help="Of one rotor at full throttle [N m].", show_default="a usual one"),
     ] = None,
-    px4: Annotated[
+    parameters: Annotated[
         Path | None,
         typer.Option(
+            "--parameters",
+            "--px4",
             metavar="FILE",
-            help="PX4's parameters or a log (.ulg), for places and spins of the rotors "
-            "(CA_ROTOR...), instead of --rotors and --wheelbase.",
+            help="Parameters of PX4 (CA_ROTOR...; also a log, .ulg), for places and spins of the "
+            "rotors; of ArduPilot (FRAME_CLASS) or Betaflight's dump (mixer), for spins: places "
+            "are by --wheelbase. Instead of --rotors.",
         ),
     ] = None,
     table: Annotated[
@@ -273,7 +277,12 @@ def drone(
     ] = None,
 ) -> None:
     """An airframe from weights, sizes and a motor's data."""
-    hubs = None if px4 is None else px4_hubs(parameters_in(px4), str(px4))
+    wheelbase_m = within("--wheelbase", wheelbase, 0.01, 20.0, " m")
+    height_m = within("--height", height, 0.001, 10.0, " m")
+    hubs = None
+    if parameters is not None:
+        above_m = ROTORS_ABOVE * height_m
+        hubs = hubs_of(parameters_in(parameters), str(parameters), wheelbase_m, above_m)
     inches = _inches(propeller)
     file = inches is None
     if file and table is not None:
@@ -288,8 +297,8 @@ def drone(
     frame = Airframe(
         mass_kg=within("--mass", mass, 0.005, LARGEST_KG, " kg"),
         rotors=rotors,
-        wheelbase_m=within("--wheelbase", wheelbase, 0.01, 20.0, " m"),
-        height_m=within("--height", height, 0.001, 10.0, " m"),
+        wheelbase_m=wheelbase_m,
+        height_m=height_m,
         propeller_in=inches or 10.0,
         thrust_n=within("--thrust", thrust, 0.001, MOST_THRUST_N, " N"),
         speed_rpm=within("--rpm", rpm, *SPEEDS_RPM, " rpm"),

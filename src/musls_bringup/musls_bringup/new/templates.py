@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -16,7 +15,6 @@ from musls_bringup.new.import_body import RigidBody
 from musls_bringup.new.rotors import IDLE
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build, to_data
-from musls_description.config.strict_yaml import shown
 from musls_description.numerics.arrays import Array, point_inertia
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import (
@@ -420,41 +418,3 @@ ORDER = {
 }
 """Arms in the order of the motors, anti-clockwise from ahead, and how their rotors spin; of four in
 the order of PX4's quadrotor x."""
-
-
-_PARAMETER = re.compile(r"\bCA_ROTOR(_COUNT|\d+_(?:PX|PY|PZ|KM|AX|AY))\b[\s,:=]+([^\s,;]+)")
-
-
-def px4_hubs(text: str, file: str) -> list[tuple[Array, str]]:
-    """Place and spin of each rotor from PX4's CA_ROTOR parameters.
-
-    `text` is an airframe of PX4 (`param set-default CA_ROTOR0_PX 0.15`), what QGroundControl saves,
-    or the table of `ulog_params`; comments do not count. PX4's x is forward, y right, z down from
-    the centre of mass.
-    """
-    found: dict[str, float] = {}
-    for line in text.splitlines():
-        for name, value in _PARAMETER.findall(line.partition("#")[0]):
-            try:
-                found[name.lstrip("_")] = float(value)
-            except ValueError:
-                raise ConfigError(
-                    f"{file}: CA_ROTOR{name} = {shown(value)}: must be a number"
-                ) from None
-    numbers = sorted({int(name.split("_")[0]) for name in found if name[0].isdigit()})
-    count = int(found.get("COUNT", len(numbers)))
-    if count < 4 or len(numbers) < count:
-        raise ConfigError(f"{file}: CA_ROTOR... of {len(numbers)} rotors in it, at least 4 of each")
-    hubs = []
-    for i in numbers[:count]:
-        if found.get(f"{i}_AX", 0.0) or found.get(f"{i}_AY", 0.0):
-            raise ConfigError(f"{file}: CA_ROTOR{i}_AX, _AY: tilted rotors are not modelled")
-        x, y, z = (found.get(f"{i}_{axis}", 0.0) for axis in ("PX", "PY", "PZ"))
-        km = found.get(f"{i}_KM", 0.05)  # PX4's own default
-        if km == 0.0:
-            raise ConfigError(
-                f"{file}: CA_ROTOR{i}_KM = 0 does not say how the rotor spins: give a positive "
-                "number (anti-clockwise) or a negative one"
-            )
-        hubs.append((np.array([x, -y, -z]), "ccw" if km > 0.0 else "cw"))
-    return hubs

@@ -1,12 +1,13 @@
-"""Rotors from PX4's parameters, in the notations in which they are passed on."""
+"""Rotors from files of flight stacks, in the notations in which they are passed on."""
 
 import struct
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from musls_bringup.cli.new import parameters_in
-from musls_bringup.new.templates import px4_hubs
+from musls_bringup.new.flight_stack_files import hubs_of, px4_hubs
 from musls_description.config.errors import ConfigError
 
 VALUES = {
@@ -72,3 +73,45 @@ def test_hubs_from_a_log(tmp_path):
     (tmp_path / "log.ulg").write_bytes(b"no log")
     with pytest.raises(ConfigError, match=r"log\.ulg: no whole ULog"):
         parameters_in(tmp_path / "log.ulg")
+
+
+def azimuths(hubs):
+    """Angle of each rotor, anti-clockwise from ahead [deg], and its spin."""
+    angles = [round(np.degrees(np.arctan2(place[1], place[0]))) for place, _ in hubs]
+    return [
+        (180 if angle == -180 else angle, spin)
+        for angle, (_, spin) in zip(angles, hubs, strict=True)
+    ]
+
+
+def test_ardupilot_says_by_its_frame_where_rotors_are():
+    hubs = hubs_of("FRAME_CLASS,1\nFRAME_TYPE,1.000000 # X\nMOT_SPIN_MIN 0.15\n", "f", 0.5, 0.06)
+    assert azimuths(hubs) == [(-45, "ccw"), (135, "ccw"), (45, "cw"), (-135, "cw")]
+    assert np.hypot(*hubs[0][0][:2]) == pytest.approx(0.25)
+    assert hubs[0][0][2] == pytest.approx(0.06)
+    six = hubs_of("FRAME_CLASS 2\nFRAME_TYPE 0", "f", 0.5, 0.0)
+    assert sorted(angle for angle, _ in azimuths(six)) == [-120, -60, 0, 60, 120, 180]
+    spins = [spin for _, spin in sorted(azimuths(six))]
+    assert all(a != b for a, b in pairwise(spins))  # neighbours
+
+
+def test_betaflight_says_by_its_mixer_where_rotors_are():
+    text = "# version\nmixer QUADX\nset yaw_motors_reversed = {}\n"
+    ahead_inwards = azimuths(hubs_of(text.format("OFF"), "f", 0.2, 0.0))
+    assert ahead_inwards == [(-135, "cw"), (-45, "ccw"), (135, "ccw"), (45, "cw")]
+    outwards = azimuths(hubs_of(text.format("ON"), "f", 0.2, 0.0))
+    assert [spin for _, spin in outwards] == ["ccw", "cw", "cw", "ccw"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("FRAME_CLASS,5\nFRAME_TYPE,1", "FRAME_CLASS 5, FRAME_TYPE 1: must be a quad"),
+        ("FRAME_CLASS,one", "FRAME_CLASS = one: must be a whole number"),
+        ("mixer TRI", "mixer TRI: must be QUADX or QUADP"),
+        ("name = mine", "CA_ROTOR... of 0 rotors in it, .* ArduPilot .* Betaflight"),
+    ],
+)
+def test_other_frames_are_refused(text, words):
+    with pytest.raises(ConfigError, match=words):
+        hubs_of(text, "f", 0.5, 0.0)
