@@ -245,8 +245,8 @@ def rate_moments(drones, wanted, omega, period, moment):
         error = sub(wanted[i], w)
         k = drone.gain
         for axis in range(3):
-            missed = drone.missed[axis] + period * error[axis]
-            drone.missed[axis] = min(max(missed, -LARGEST_MISS_RAD), LARGEST_MISS_RAD)
+            miss_rad = drone.missed[axis] + period * error[axis]
+            drone.missed[axis] = min(max(miss_rad, -LARGEST_MISS_RAD), LARGEST_MISS_RAD)
         integral = elementwise(scale(1.0 / 8.0, elementwise(k, k)), drone.missed)
         turning = rotate(drone.inertia, add(elementwise(k, error), integral))
         put(moment[i], add(turning, cross(w, rotate(drone.inertia, w))))
@@ -353,11 +353,11 @@ def measure(drones, bodies, speeds, wrenches, commands, period):
         if math.isfinite(commands[i, 7]):
             force = scale(drone.mass, body.acceleration)
             force = sub(force, rotate_by(body.attitude, (0.0, 0.0, wrench[0])))
-            counted = commands[i, 7:10]
+            counted_force = commands[i, 7:10]
             if drone.begun == 0.0:
-                put(drone.counted, counted)
+                put(drone.counted, counted_force)
                 drone.begun = 1.0
-            increase(drone.counted, elementwise(drone.share, sub(counted, drone.counted)))
+            increase(drone.counted, elementwise(drone.share, sub(counted_force, drone.counted)))
             smooth(drone.force, sub(force, drone.counted), drone.filter)
 
 
@@ -434,24 +434,24 @@ def mix(all_rotors, thrust, moment, speed):
     """Compute rotor speeds, see `RotorMixer.step`."""
     for i in range(all_rotors.shape[0]):
         rotors = all_rotors[i]
-        wanted = speed[i]
-        tilting_share(rotors, moment[i, 0], moment[i, 1], wanted)
-        collective = nearest_collective(rotors, wanted, thrust[i])
+        row = speed[i]
+        tilting_share(rotors, moment[i, 0], moment[i, 1], row)
+        collective = nearest_collective(rotors, row, thrust[i])
         share = 1.0
-        for k in range(wanted.shape[0]):
+        for k in range(row.shape[0]):
             rotor = rotors[k]
-            wanted[k] += collective * rotor.thrust
+            row[k] += collective * rotor.thrust
             yaw = rotor.yaw * moment[i, 2]
             if yaw > 0.0:
-                share = min(share, (rotor.most_n - wanted[k]) / yaw)
+                share = min(share, (rotor.most_n - row[k]) / yaw)
             elif yaw < 0.0:
-                share = min(share, (rotor.least_n - wanted[k]) / yaw)
+                share = min(share, (rotor.least_n - row[k]) / yaw)
         share = max(share, 0.0)
-        for k in range(wanted.shape[0]):
+        for k in range(row.shape[0]):
             rotor = rotors[k]
-            newtons = wanted[k] + share * rotor.yaw * moment[i, 2]
+            newtons = row[k] + share * rotor.yaw * moment[i, 2]
             newtons = min(max(newtons, rotor.least_n), rotor.most_n)  # rounding
-            wanted[k] = math.sqrt(newtons / rotor.coefficient_n_s2)
+            row[k] = math.sqrt(newtons / rotor.coefficient_n_s2)
 
 
 @compiled()

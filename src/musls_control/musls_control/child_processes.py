@@ -54,10 +54,10 @@ def end_with_parent() -> None:
 
     SIGINT lets a recorder finish its bag. A node that hangs is killed `STOP_S` later.
     """
-    wanted = os.environ.get(VARIABLE, "")
-    if wanted.isdigit():
-        Thread(target=_kill_after, args=(int(wanted),), daemon=True).start()
-        end_with(int(wanted), signal.SIGINT)
+    parent = os.environ.get(VARIABLE, "")
+    if parent.isdigit():
+        Thread(target=_kill_after, args=(int(parent),), daemon=True).start()
+        end_with(int(parent), signal.SIGINT)
 
 
 def _kill_after(parent: int) -> None:
@@ -132,10 +132,10 @@ class WorkerProcess:
             self._process = self._started()
         try:
             self._pipe.send((function, arguments))
-            raised, value = self._pipe.recv()
+            is_error, value = self._pipe.recv()
         except (EOFError, OSError):
             raise ProcessDied(self._process.wait(), closed=self._closed) from None
-        if raised:
+        if is_error:
             raise value
         result: R = value
         return result
@@ -271,9 +271,9 @@ def last_words(text: str) -> str:
     What libraries log after that, or beside it, is passed over.
     """
     lines = lines_of(text)
-    for told in _TOLD:
+    for pattern in _TOLD:
         for line in reversed(lines):
-            if told.search(line):
+            if pattern.search(line):
                 return line.removeprefix(OUR_ERROR)
     return lines[-1] if lines else ""
 
@@ -282,14 +282,14 @@ def ending(code: int) -> str:
     """Description of how a process ended, from its return code."""
     if code >= 0:
         return f"ended with code {code}"
-    known = {s.value for s in signal.Signals}
-    return f"was ended by {signal.Signals(-code).name if -code in known else f'signal {-code}'}"
+    numbers = {s.value for s in signal.Signals}
+    return f"was ended by {signal.Signals(-code).name if -code in numbers else f'signal {-code}'}"
 
 
 def why_ended(code: int, output: str) -> str:
     """Description of how a process ended and what it said, to end a sentence with."""
-    said = last_words(output)
-    return ending(code) + (f": {said}" if said else ", without a word")
+    words = last_words(output)
+    return ending(code) + (f": {words}" if words else ", without a word")
 
 
 # ---------- Exceptions in callbacks that must not end a node while drones fly
@@ -313,8 +313,10 @@ class CallbackErrors:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if OWN in frame.filename] or list(frames)
         place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
-        known = next((text for text in self.counts if text.endswith(place)), "") if own else ""
+        earlier_text = (
+            next((text for text in self.counts if text.endswith(place)), "") if own else ""
+        )
         words = " ".join(str(error).split())
-        text = known or f"{type(error).__name__}: {words}{place}"
+        text = earlier_text or f"{type(error).__name__}: {words}{place}"
         self.counts[text] += 1
         return text if self.counts[text] == 1 else ""

@@ -161,8 +161,8 @@ class Guard:
         lasted_s = time_s - self._since_s
         settings = self.settings
         if doubted and self.step is not GuardStep.LAND:  # its set-points lead it elsewhere
-            known = self.step in (GuardStep.PAUSE, GuardStep.LOWER)
-            if not carries or (known and lasted_s >= settings.doubt_after_s):
+            is_acting = self.step in (GuardStep.PAUSE, GuardStep.LOWER)
+            if not carries or (is_acting and lasted_s >= settings.doubt_after_s):
                 return self._do(GuardStep.LAND, time_s)
         if self.step is GuardStep.PAUSE and not faulty:
             return self._do(GuardStep.WATCH, time_s)

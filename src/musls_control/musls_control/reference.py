@@ -121,8 +121,8 @@ class LoadReference(ShownResult):
         if self.within_reach is None:
             return whole
         turnable, now = self.within_reach
-        asked = rotation_vector(product(now * [1.0, -1.0, -1.0, -1.0], whole))
-        return product(now, from_rotation_vector(turnable @ asked))
+        rotation_rad = rotation_vector(product(now * [1.0, -1.0, -1.0, -1.0], whole))
+        return product(now, from_rotation_vector(turnable @ rotation_rad))
 
     @property
     def omega_body_rad_s(self) -> Array:
@@ -228,9 +228,9 @@ class Piece:
 
     def derivatives(self, time_s: Array) -> Array:
         """Derivatives at times, (k, 5, 4)."""
-        found = self._follow(self.path.derivatives, time_s)
-        found[:, 0, 3] += self.whole_turns_rad
-        return found
+        values = self._follow(self.path.derivatives, time_s)
+        values[:, 0, 3] += self.whole_turns_rad
+        return values
 
     def tilt(self, time_s: Array) -> Array:
         """Derivatives of roll and pitch at times, (k, 5, 2)."""
@@ -239,12 +239,12 @@ class Piece:
     def _follow(self, motion: Callable[[Array], Array], time_s: Array) -> Array:
         since = time_s - self.origin_s
         # The difference of two times is rounded, and a step at 9 s must not be missed by it.
-        rounded = np.round(since, 9)
+        nearest = np.round(since, 9)
         noise = 4.0 * np.spacing(np.abs(time_s) + abs(self.origin_s))
-        since = np.where(np.abs(since - rounded) <= noise, rounded, since)
-        found = motion(np.clip(since, 0.0, self.path.duration_s))
-        found[since >= self.path.duration_s - AT_A_CORNER_S, 1:] = 0.0
-        return found
+        since = np.where(np.abs(since - nearest) <= noise, nearest, since)
+        values = motion(np.clip(since, 0.0, self.path.duration_s))
+        values[since >= self.path.duration_s - AT_A_CORNER_S, 1:] = 0.0
+        return values
 
 
 class Reference:
@@ -279,12 +279,12 @@ class Reference:
 
     def _sampled(self, of: Callable[[Piece, Array], Array], time_s: Array, columns: int) -> Array:
         times = np.asarray(time_s, np.float64)
-        found = np.empty((len(times), ORDERS, columns))
+        values = np.empty((len(times), ORDERS, columns))
         number = np.searchsorted(self._from_s, times + AT_A_CORNER_S, side="right") - 1
         number = np.maximum(number, 0)
         for k in np.unique(number):
-            found[number == k] = of(self.pieces[k], times[number == k])
-        return found
+            values[number == k] = of(self.pieces[k], times[number == k])
+        return values
 
     def _piece(self, time_s: float) -> int:
         """Number of the piece that holds at a time."""
@@ -310,8 +310,8 @@ class Reference:
     def since(self, time_s: float) -> Reference:
         """The part from a time on, which becomes time zero."""
         first = self._piece(time_s)
-        begun = replace(self.pieces[first], from_s=time_s)
-        return Reference([begun, *self.pieces[first + 1 :]]).shifted(-time_s)
+        first_piece = replace(self.pieces[first], from_s=time_s)
+        return Reference([first_piece, *self.pieces[first + 1 :]]).shifted(-time_s)
 
     def then(self, other: Reference, at_s: float) -> Reference:
         """Reference that is this one until a time, and from then on another one, whose zero it is.

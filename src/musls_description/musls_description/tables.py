@@ -90,8 +90,8 @@ def arrays_of(fields: Mapping[str, Any]) -> Table:
             text = "" if several else value if isinstance(value, str) else number(value)
             rows.append((name, f"{len(value)} parts" if several else text, "", ""))
         elif value.size:
-            known = value[np.isfinite(value)]
-            ends = (number(known.min()), number(known.max())) if known.size else ("-", "-")
+            finite = value[np.isfinite(value)]
+            ends = (number(finite.min()), number(finite.max())) if finite.size else ("-", "-")
             rows.append((name, str(value.shape), *ends))
     return Table(("", "shape or value", "least", "largest"), rows)
 
@@ -122,11 +122,11 @@ class Rows(ShownResult, tuple[T, ...]):
         names = list(dict.fromkeys(name for record in records for name in record))
         cells = {name: [number(record.get(name)) for record in records] for name in names}
         same = [name for name in names[1:] if len(set(cells[name])) == 1 and len(records) > 1]
-        told = [f"{name} = {cells[name][0]}" for name in same if cells[name][0]]
-        if told:
-            yield f"in all rows {', '.join(told)}"
-        kept = [name for name in names if name not in same]
-        yield Table(kept, list(zip(*(cells[name] for name in kept), strict=True)))
+        texts = [f"{name} = {cells[name][0]}" for name in same if cells[name][0]]
+        if texts:
+            yield f"in all rows {', '.join(texts)}"
+        rest = [name for name in names if name not in same]
+        yield Table(rest, list(zip(*(cells[name] for name in rest), strict=True)))
 
 
 def _fields(record: Any) -> dict[str, Any]:

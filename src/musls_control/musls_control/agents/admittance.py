@@ -72,10 +72,10 @@ class AdmittanceCarrier(Agent):
     def decide(self, now: Now) -> Array:
         """Force of the rotors, world, (3,) [N]."""
         pull = now.pull_enu_n
-        missing = self.force_enu_n + pull - self._damping_n_s_m * now.own.velocity_enu_m_s
+        net_force_n = self.force_enu_n + pull - self._damping_n_s_m * now.own.velocity_enu_m_s
         if self.post.leads:
             place = now.reference.position_enu_m + self._beside
-            missing = missing - self._stiffness_n_m * (now.own.position_enu_m - place)
-        asked = missing / self._mass_kg + [0.0, 0.0, self.post.gravity_m_s2]
-        force: Array = self.post.drone.mass_kg * asked - pull
+            net_force_n = net_force_n - self._stiffness_n_m * (now.own.position_enu_m - place)
+        specific_force_m_s2 = net_force_n / self._mass_kg + [0.0, 0.0, self.post.gravity_m_s2]
+        force: Array = self.post.drone.mass_kg * specific_force_m_s2 - pull
         return force

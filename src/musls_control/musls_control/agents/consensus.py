@@ -122,11 +122,11 @@ class ConsensusCarrier(Agent):
         """Tell the neighbours all that is known."""
         self._learn(now)
         ages = np.append(now.time_s - self._measured_s, now.time_s - self._asked_s)
-        added = np.concatenate([*self.law.learned, [np.exp2(self._left).sum()]])
-        self._past.append((now.time_s, added))
+        knowledge = np.concatenate([*self.law.learned, [np.exp2(self._left).sum()]])
+        self._past.append((now.time_s, knowledge))
         while self._past[0][0] < now.time_s - REMEMBERED_S:
             self._past.popleft()
-        self.send(EVERYBODY, np.concatenate([added, ages, self._asked, self._motion.ravel()]))
+        self.send(EVERYBODY, np.concatenate([knowledge, ages, self._asked, self._motion.ravel()]))
 
     def decide(self, now: Now) -> Array:
         """Force of the rotors and yaw; with `output: direct` all columns of `ControlLevel`."""
@@ -167,12 +167,12 @@ class ConsensusCarrier(Agent):
             numbers = message.numbers[X:]
             measured_s = sent_s - numbers[:n]
             asked_s = sent_s - numbers[n]
-            asked, motion = np.split(numbers[n + 1 :], [TILT.stop])
+            request, motion = np.split(numbers[n + 1 :], [TILT.stop])
             for k in np.flatnonzero(measured_s > self._measured_s):
                 self._motion[k] = motion.reshape(n, MOTION_COLUMNS)[k]
                 self._measured_s[k] = measured_s[k]
             if asked_s > self._asked_s:
-                self._asked[:] = asked
+                self._asked[:] = request
                 self._asked_s = asked_s
 
     def _close_up(self, now: Now) -> None:
@@ -182,15 +182,17 @@ class ConsensusCarrier(Agent):
             return
         ages_s = now.time_s - self._measured_s
         silent = np.flatnonzero(np.isfinite(ages_s) & (ages_s > setup.silent_s))
-        left = np.setdiff1d(self._left, silent)
-        if len(left) == len(self._left):
+        survivors = np.setdiff1d(self._left, silent)
+        if len(survivors) == len(self._left):
             return
-        self._left = left
-        gone = np.setdiff1d(np.arange(self.post.n_drones), left)
-        found = setup.without(tuple((gone + 1).tolist()))
-        few = setup.slung.carried_by(left.tolist())
-        places = self._place_m[left] if found is None else found.offsets_m[left]
-        self._place_m[left] = places
+        self._left = survivors
+        lost_drones = np.setdiff1d(np.arange(self.post.n_drones), survivors)
+        reallocation = setup.without(tuple((lost_drones + 1).tolist()))
+        few = setup.slung.carried_by(survivors.tolist())
+        places = (
+            self._place_m[survivors] if reallocation is None else reallocation.offsets_m[survivors]
+        )
+        self._place_m[survivors] = places
         integrals = [part.copy() for part in self.law.learned[:2]]
         self._take_law(replace(setup, system=few, formation=with_places(places)))
         self.law.start(now.time_s, self._estimate)

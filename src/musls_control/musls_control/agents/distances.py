@@ -60,16 +60,16 @@ class DistanceKeeper(Agent):
         post = self.post
         own = now.own
         self.send(EVERYBODY, [*own.position_enu_m, *post.place_m])
-        asked = -self._damping_1_s * (own.velocity_enu_m_s - self._velocity)
-        asked[2] += self._height_1_s2 * (self._height_m - own.position_enu_m[2])
+        acceleration_m_s2 = -self._damping_1_s * (own.velocity_enu_m_s - self._velocity)
+        acceleration_m_s2[2] += self._height_1_s2 * (self._height_m - own.position_enu_m[2])
         for number, message in now.heard.items():
             if number in now.silent:
                 continue
             apart = (own.position_enu_m - message.numbers[:3])[:2]
-            wanted = float(np.linalg.norm((post.place_m - message.numbers[3:])[:2]))
-            error = (apart @ apart - wanted**2) / wanted**2
-            asked[:2] -= self._distance_1_s2 * error * apart
+            distance_m = float(np.linalg.norm((post.place_m - message.numbers[3:])[:2]))
+            error = (apart @ apart - distance_m**2) / distance_m**2
+            acceleration_m_s2[:2] -= self._distance_1_s2 * error * apart
         share = min(post.period_s / self._pull_s, 1.0)
         self._pull_enu_n = self._pull_enu_n + share * (now.pull_enu_n - self._pull_enu_n)
-        force: Array = post.drone.mass_kg * (asked + [0.0, 0.0, post.gravity_m_s2])
+        force: Array = post.drone.mass_kg * (acceleration_m_s2 + [0.0, 0.0, post.gravity_m_s2])
         return force - self._pull_enu_n

@@ -120,8 +120,8 @@ class Link:
     def counts(self, time_s: float) -> tuple[int, int, int]:
         """Messages sent, lost and arrived until a time."""
         arrives_s = self.messages[:, 1]
-        lost = int(np.isnan(arrives_s).sum())
-        return len(arrives_s), lost, int((arrives_s <= time_s + ROUNDING_S).sum())
+        n_lost = int(np.isnan(arrives_s).sum())
+        return len(arrives_s), n_lost, int((arrives_s <= time_s + ROUNDING_S).sum())
 
     def ages(self, end_s: float) -> tuple[float, float] | None:
         """Mean and largest age of the news from the first arrival to a time [s]; None without."""
@@ -218,12 +218,12 @@ class Network:
         apart_s = max(takes_s, 0.0 if spec.rate_hz is None else 1.0 / spec.rate_hz)
         link.free_at_s = time_s + apart_s
         arrives_s = time_s + takes_s + link.late_s()
-        lost = link.loses() or link.cuts > 0
+        is_lost = link.loses() or link.cuts > 0
         if spec.range_m is not None:
             one, other = (places_enu_m[number - 1] for number in pair)
-            lost |= bool(np.linalg.norm(one - other) > spec.range_m)
-        link.log.extend((sent_s, np.nan if lost else arrives_s))
-        if not lost:
+            is_lost |= bool(np.linalg.norm(one - other) > spec.range_m)
+        link.log.extend((sent_s, np.nan if is_lost else arrives_s))
+        if not is_lost:
             heapq.heappush(self._under_way, (arrives_s, next(self._order), pair, sent_s, numbers))
 
     def arrive(self, time_s: float) -> None:
@@ -252,19 +252,19 @@ class Network:
     def numbers(self) -> dict[str, float]:
         """Sent, lost and arrived messages of all links."""
         counts = np.array([link.counts(self._time_s) for link in self.links.values()])
-        sent, lost, arrived = counts.reshape(-1, 3).sum(axis=0).tolist()
+        n_sent, n_lost, n_arrived = counts.reshape(-1, 3).sum(axis=0).tolist()
         return {
-            "messages_sent": float(sent),
-            "messages_lost": float(lost),
-            "messages_arrived": float(arrived),
+            "messages_sent": float(n_sent),
+            "messages_lost": float(n_lost),
+            "messages_arrived": float(n_arrived),
         }
 
     def by_link(self, end_s: float) -> list[dict[str, Any]]:
         """Messages of each link and the age of the news that it brought, until a time."""
         rows = []
         for (source, to), link in self.links.items():
-            sent, lost, arrived = link.counts(end_s)
+            n_sent, n_lost, n_arrived = link.counts(end_s)
             mean_s, largest_s = link.ages(end_s) or (None, None)
-            row = {"from": source, "to": to, "sent": sent, "lost": lost, "arrived": arrived}
+            row = {"from": source, "to": to, "sent": n_sent, "lost": n_lost, "arrived": n_arrived}
             rows.append(row | {"age_mean_s": mean_s, "age_max_s": largest_s})
         return rows

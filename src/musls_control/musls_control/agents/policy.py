@@ -122,21 +122,21 @@ class PolicyAgent(Agent):
         own = self.post.number - 1
         goal = None
         if post.leads or "reference" in post.knows:
-            asked = now.reference
+            reference = now.reference
             goal = Goal(
-                asked.position_enu_m,
-                asked.velocity_enu_m_s,
-                np.array(asked.yaw_rad),
-                asked.acceleration_enu_m_s2,
+                reference.position_enu_m,
+                reference.velocity_enu_m_s,
+                np.array(reference.yaw_rad),
+                reference.acceleration_enu_m_s2,
             )
         load = now.load.data if "load" in post.knows else None
-        heard = {number: message.numbers for number, message in now.heard.items()}
-        motion, goal = belief(post.setup, post.number, now.own.data, load, goal, heard)
+        numbers_of = {number: message.numbers for number, message in now.heard.items()}
+        motion, goal = belief(post.setup, post.number, now.own.data, load, goal, numbers_of)
         tension_n = np.full((post.n_drones, 2), np.nan_to_num(now.tension_n))
         parts = self._observe.parts(motion, tension_n, goal, self._last)
-        wanted = self._policy(self._observe.each(parts, ())[own]).ravel()
+        output = self._policy(self._observe.each(parts, ())[own]).ravel()
         action = np.zeros(self._actions.shape)
-        action[own] = np.clip(wanted, -1.0, 1.0)
+        action[own] = np.clip(output, -1.0, 1.0)
         self._last = np.vstack([action.reshape(1, -1), self._last])[: len(self._last)]
         command: Array = self._actions.commands(action, motion, tension_n, goal)[own]
         return command

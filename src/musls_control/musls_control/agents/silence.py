@@ -51,9 +51,9 @@ def silence_of(ages_s: Array, silent_s: float) -> NDArray[np.bool_]:
 
 def cut_off_drones(ages_s: Array, silent_s: float) -> NDArray[np.bool_]:
     """Mask of the drones that hear fewer than half of those that they have heard, (n,)."""
-    heard = np.isfinite(ages_s).sum(axis=1)
-    fresh = heard - silence_of(ages_s, silent_s).sum(axis=1)
-    return np.asarray(2 * fresh < heard)
+    n_heard = np.isfinite(ages_s).sum(axis=1)
+    fresh = n_heard - silence_of(ages_s, silent_s).sum(axis=1)
+    return np.asarray(2 * fresh < n_heard)
 
 
 def ages_of_lost(ages_s: Array, silent_s: float) -> Array:
@@ -90,16 +90,16 @@ class HoldThenLand:
             return row
         post = self._post
         own = now.own
-        wanted = STIFFNESS_1_S2 * (target - own.position_enu_m)
-        wanted += DAMPING_1_S * (velocity - own.velocity_enu_m_s)
-        wanted *= min(1.0, MOST_M_S2 / max(float(np.linalg.norm(wanted)), 1e-9))
+        acceleration = STIFFNESS_1_S2 * (target - own.position_enu_m)
+        acceleration += DAMPING_1_S * (velocity - own.velocity_enu_m_s)
+        acceleration *= min(1.0, MOST_M_S2 / max(float(np.linalg.norm(acceleration)), 1e-9))
         up = np.array([0.0, 0.0, post.gravity_m_s2])
-        force = post.drone.mass_kg * (wanted + up) - self._pull_n
+        force = post.drone.mass_kg * (acceleration + up) - self._pull_n
         moment = cross(
             rotate_back_by(own.orientation_wxyz, self._pull_n), post.drone.cable_attachment_m
         )
-        counted = self._pull_n - post.drone.mass_kg * up
-        return np.concatenate([force, [self._yaw_rad], moment, counted])[:columns]
+        counted_force = self._pull_n - post.drone.mass_kg * up
+        return np.concatenate([force, [self._yaw_rad], moment, counted_force])[:columns]
 
     def _target(self, now: Now) -> tuple[Array, Array]:
         """Place and velocity of this time."""

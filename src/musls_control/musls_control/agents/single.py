@@ -93,18 +93,18 @@ class SingleAgent:
         off, or to which nobody gives a task any more, holds its place and lands: the command is
         position and yaw then, (4,), see `alone`.
         """
-        heard = {k: Message(x, time_s - sent_s) for k, (sent_s, x) in self._newest.items()}
+        messages = {k: Message(x, time_s - sent_s) for k, (sent_s, x) in self._newest.items()}
         body = Body(own)
         post = self.agent.post
-        felt = body.acceleration_enu_m_s2 + [0.0, 0.0, post.gravity_m_s2]
+        specific_force_m_s2 = body.acceleration_enu_m_s2 + [0.0, 0.0, post.gravity_m_s2]
         up = np.array(body_z_in_world(body.orientation_wxyz))
-        pull_enu_n = post.drone.mass_kg * felt - thrust_n * up
+        pull_enu_n = post.drone.mass_kg * specific_force_m_s2 - thrust_n * up
         if task_age_s > STANDS_AFTER_S:
             reference = LoadReference(
                 np.vstack([reference.derivatives[:1], np.zeros((4, 4))]), reference.tilt
             )
-        now = now_of(self.agent, time_s, body, load, reference, heard, np.nan, pull_enu_n)
-        if self.alone is None and (why := self._why_alone(heard, task_age_s)):
+        now = now_of(self.agent, time_s, body, load, reference, messages, np.nan, pull_enu_n)
+        if self.alone is None and (why := self._why_alone(messages, task_age_s)):
             self.alone = HoldThenLand(post, now)
             self.why = why
         if self.alone is not None:
@@ -115,21 +115,21 @@ class SingleAgent:
         self.agent.tell(now)
         command = np.asarray(self.agent.decide(now), float)
         if command.shape not in [(width,) for width in WIDTHS[self.level]]:
-            allowed = " or ".join(map(str, WIDTHS[self.level]))
+            widths = " or ".join(map(str, WIDTHS[self.level]))
             raise ConfigError(
                 f"{type(self.agent).__name__}.decide returned an array of shape {command.shape}, "
-                f"must have {allowed} numbers"
+                f"must have {widths} numbers"
             )
-        sent = list(self.agent.outbox)
+        outbox = list(self.agent.outbox)
         self.agent.outbox.clear()
-        return command, sent
+        return command, outbox
 
-    def _why_alone(self, heard: dict[int, Message], task_age_s: float) -> str:
+    def _why_alone(self, messages: dict[int, Message], task_age_s: float) -> str:
         """Why the drone is to land by itself, "" where it is not."""
         n = self.agent.post.n_drones
         own = self.agent.post.number - 1
         ages_s = np.full((n, n), np.nan)
-        for number, message in heard.items():
+        for number, message in messages.items():
             ages_s[own, number - 1] = message.age_s
         if cut_off_drones(ages_s, self._silent_s)[own]:
             return "cut off: it hears too few of the others"

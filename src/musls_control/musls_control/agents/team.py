@@ -105,11 +105,13 @@ def _make(source: str, parameters: dict[str, Any]) -> Agent:
     kind = load_class(source) if ":" in source else AGENTS[source]
     if not issubclass(kind, Agent):
         raise ConfigError(f"controller.agent = {source}: the class must inherit musls.Agent")
-    if missing := sorted(getattr(kind, "__abstractmethods__", ())):
-        raise ConfigError(f"controller.agent = {source}: the class has no method {missing[0]}")
+    if missing_methods := sorted(getattr(kind, "__abstractmethods__", ())):
+        raise ConfigError(
+            f"controller.agent = {source}: the class has no method {missing_methods[0]}"
+        )
     with user_code(lambda: " before the flight", kind, "__init__"):
-        made: Agent = kind(**parameters)
-        return made
+        agent: Agent = kind(**parameters)
+        return agent
 
 
 def now_of(
@@ -168,10 +170,10 @@ class Agents(Controller):
                 f"{next(x for x in levels if x is not levels[0]).value}; must be the same for all"
             )
         if levels[0] not in WIDTHS:
-            allowed = ", ".join(level.value for level in WIDTHS)
+            level_names = ", ".join(level.value for level in WIDTHS)
             raise ConfigError(
                 f"{type(agents[0]).__name__}.level = {levels[0].value}: an agent commands its own "
-                f"drone; choose one of {allowed}"
+                f"drone; choose one of {level_names}"
             )
         self.level = levels[0]  # type: ignore[misc]  # by the classes
         self._alone: dict[int, HoldThenLand] = {}
@@ -298,10 +300,10 @@ class Agents(Controller):
         with user_code(when, kind, "decide"):
             row = np.asarray(answer, float)
         if row.shape not in [(width,) for width in widths]:
-            allowed = " or ".join(map(str, widths))
+            allowed_widths = " or ".join(map(str, widths))
             raise UserCodeError(
                 f"{file_of(kind)}: {kind.__name__}.decide of drone_{k + 1} at {time_s:.3f} s "
-                f"returned an array of shape {row.shape}, must have {allowed} numbers"
+                f"returned an array of shape {row.shape}, must have {allowed_widths} numbers"
             )
         if not np.isfinite(row).all():
             column = int(np.flatnonzero(~np.isfinite(row))[0])
@@ -315,11 +317,18 @@ class Agents(Controller):
         """Knowledge of a drone; nothing of the estimate can be reached through it."""
         own = Body(estimate.data[k + 1])
         self._pulls_enu_n[k] = self._pull(k, own)
-        heard = self.network.heard_by(k + 1, time_s)
+        messages = self.network.heard_by(k + 1, time_s)
         tension_n = float(estimate.tension_n[k, 1])
         pull_enu_n = self._pulls_enu_n[k].copy()
         return now_of(
-            self.agents[k], time_s, own, estimate.data[0], reference, heard, tension_n, pull_enu_n
+            self.agents[k],
+            time_s,
+            own,
+            estimate.data[0],
+            reference,
+            messages,
+            tension_n,
+            pull_enu_n,
         )
 
     def _pull(self, k: int, own: Body) -> Array:
@@ -327,8 +336,10 @@ class Agents(Controller):
         if not np.isfinite(self._thrusts_n[k]):
             return np.zeros(3)
         up = np.array(body_z_in_world(own.orientation_wxyz))
-        felt = own.acceleration_enu_m_s2 + [0.0, 0.0, self.setup.gravity_m_s2]
-        pull: Array = self.setup.system.drones[k].mass_kg * felt - self._thrusts_n[k] * up
+        specific_force_m_s2 = own.acceleration_enu_m_s2 + [0.0, 0.0, self.setup.gravity_m_s2]
+        pull: Array = (
+            self.setup.system.drones[k].mass_kg * specific_force_m_s2 - self._thrusts_n[k] * up
+        )
         return pull
 
     def _with_moments(self, forces: Array, yaw_rad: float, estimate: Estimate) -> Array:

@@ -226,16 +226,16 @@ def read_brief(path: Path) -> Brief:
         )
     if "mission" not in data:
         raise ConfigError(f"{path}: mission is missing")
-    found: dict[str, Any] = {"name": path.stem} | {k: data[k] for k in FROM_FILE if k in data}
+    entries: dict[str, Any] = {"name": path.stem} | {k: data[k] for k in FROM_FILE if k in data}
     for name, section, key in (
         ("starts", "start", "kind"),
         ("gravity_m_s2", "physics", "gravity_m_s2"),
         ("contact", "physics", "contact"),
         ("parameters", "autopilot", "parameters"),
     ):
-        given = data.get(section)
-        if isinstance(given, Mapping) and key in given:
-            found[name] = given[key]
-        elif section == "start" and isinstance(given, str):
-            found[name] = given
-    return build(Brief, found, str(path))
+        value = data.get(section)
+        if isinstance(value, Mapping) and key in value:
+            entries[name] = value[key]
+        elif section == "start" and isinstance(value, str):
+            entries[name] = value
+    return build(Brief, entries, str(path))

@@ -63,8 +63,8 @@ def findings(brief: Brief, plan: FlightPlan | None = None) -> Iterator[Finding]:
     """
     if plan is not None:
         for look in IN_PLAN:
-            for found in look(brief, plan):
-                yield _named(found, look)
+            for finding in look(brief, plan):
+                yield _named(finding, look)
         return
     if brief.hanging is None or not brief.in_formation:
         return
@@ -77,9 +77,9 @@ def findings(brief: Brief, plan: FlightPlan | None = None) -> Iterator[Finding]:
             yield _named(found_one, check)
 
 
-def _named(found: Finding, check: Callable[..., object]) -> Finding:
+def _named(finding: Finding, check: Callable[..., object]) -> Finding:
     key = check.__name__.removeprefix("check_")
-    return Finding(found.text, found.refuses, found.can_be_forced, key)
+    return Finding(finding.text, finding.refuses, finding.can_be_forced, key)
 
 
 def refuse_or_warn(brief: Brief, *, force: bool = False, plan: FlightPlan | None = None) -> None:
@@ -92,13 +92,13 @@ def refuse_or_warn(brief: Brief, *, force: bool = False, plan: FlightPlan | None
         UserWarning: What is to be known of a flight that is possible, or is forced.
     """
     cautions = []
-    for found in findings(brief, plan):
-        if not found.refuses:
-            cautions.append(found.text)
-        elif not found.can_be_forced:
-            raise ConfigError(found.text)
+    for finding in findings(brief, plan):
+        if not finding.refuses:
+            cautions.append(finding.text)
+        elif not finding.can_be_forced:
+            raise ConfigError(finding.text)
         elif not force:
-            raise ConfigError(f"{found.text}; --force flies anyway")
+            raise ConfigError(f"{finding.text}; --force flies anyway")
     for text in cautions:
         warnings.warn(text, stacklevel=2)
 
@@ -410,13 +410,13 @@ def check_turn(hanging: Hanging, brief: Brief) -> Finding | None:
 
 def check_drone_turn(hanging: Hanging, brief: Brief) -> Finding | None:
     """A cable that does not twist and turns its drone away from the yaw that it is to have."""
-    turned = np.abs(hanging.drone_turn_rad).round(9)  # the first one of equals, not by rounding
-    k = int(turned.argmax())
-    if brief.cable_model != "rigid_links" or turned[k] <= LARGEST_TURN_RAD:
+    turn_rad = np.abs(hanging.drone_turn_rad).round(9)  # the first one of equals, not by rounding
+    k = int(turn_rad.argmax())
+    if brief.cable_model != "rigid_links" or turn_rad[k] <= LARGEST_TURN_RAD:
         return None
     return Finding(
         f"system.cables.{k}.twist = {hanging.system.cables[k].twist}: the cable turns "
-        f"drone_{k + 1} by {np.degrees(turned[k]):.1f} deg from the yaw of its set-point; "
+        f"drone_{k + 1} by {np.degrees(turn_rad[k]):.1f} deg from the yaw of its set-point; "
         "with system.cables.twist = free it looks where it is to",
         refuses=False,
     )
@@ -504,7 +504,7 @@ def check_within_reach(hanging: Hanging, brief: Brief) -> Finding | None:
         left_out = np.abs(turns @ beyond).max(axis=0) > LEAST_TURN_RAD
         if left_out.any():
             axes = zip(("roll", "pitch", "yaw"), left_out, strict=True)
-            names = " and ".join(name for name, left in axes if left)
+            names = " and ".join(name for name, is_out in axes if is_out)
             return Finding(
                 f"the set-point turns the load in {names}, which {system.n_drones} cable"
                 f"{'' if system.n_drones == 1 else 's'} cannot give: it is left out of what the "
@@ -643,7 +643,7 @@ def check_obstacles(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
     touching["body"] = np.arange(len(names))[:, None]
     solids = solids_of(obstacles)
     motion = np.zeros((n, 16))
-    found = dict[tuple[int, int], int]()
+    first_rows = dict[tuple[int, int], int]()
     for at, k in enumerate(rows):
         motion[0, :3] = plan.load_pose[k, :3]
         motion[0, 6:10] = plan.load_orientation_wxyz[k]
@@ -655,8 +655,9 @@ def check_obstacles(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
             touches |= watch_cable(lines[at, cable], solids, closest, touching[n + cable], 0.0)
         if touches:
             for i, j in np.argwhere(touching["speed"] >= 0.0):
-                found.setdefault((int(i), int(j)), int(k))
-    for (i, j), row in sorted(found.items(), key=lambda entry: entry[0][0] >= n):  # cables last
+                first_rows.setdefault((int(i), int(j)), int(k))
+    # Cables last.
+    for (i, j), row in sorted(first_rows.items(), key=lambda entry: entry[0][0] >= n):
         if i > 0 and not brief.follows_plan:  # such drones are not where the plan has them
             continue
         yield Finding(

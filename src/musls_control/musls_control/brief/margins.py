@@ -95,12 +95,12 @@ def forces_of(brief: Brief, motion: FormationMotion) -> Forces:
     system = hanging.system
     yaw = float(motion.pose[3])
     places, _ = hanging.formation.poses(np.zeros(3), yaw, system.n_drones)
-    felt, carried = _felt(hanging, motion)
+    specific_force_m_s2, carried = _felt(hanging, motion)
     if carried[2] <= 0.0:
         raise ConfigError("the load falls faster than gravity: the cables are slack")
     pulls, tension_n = hanging.accelerated(carried, yaw)
     thrust = [
-        _thrust(drone, pull, place, motion, felt)
+        _thrust(drone, pull, place, motion, specific_force_m_s2)
         for drone, pull, place in zip(system.drones, pulls, places, strict=True)
     ]
     # The cables' moments on the drones go with their tensions.
@@ -111,9 +111,10 @@ def forces_of(brief: Brief, motion: FormationMotion) -> Forces:
 def _felt(hanging: Hanging, motion: FormationMotion) -> tuple[Array, Array]:
     """Gravity that a drone feels, and that what the cables carry feels with its drag, (..., 3)."""
     system = hanging.system
-    felt = motion.acceleration_enu_m_s2 + np.array([0.0, 0.0, hanging.gravity_m_s2])
+    specific_force_m_s2 = motion.acceleration_enu_m_s2 + np.array([0.0, 0.0, hanging.gravity_m_s2])
     air = motion.wind_enu_m_s - motion.velocity_enu_m_s
-    return felt, felt - np.array(system.load.drag_n_s_m) * air / system.carried_mass_kg
+    drag_m_s2 = np.array(system.load.drag_n_s_m) * air / system.carried_mass_kg
+    return specific_force_m_s2, specific_force_m_s2 - drag_m_s2
 
 
 def _thrust(
@@ -121,7 +122,7 @@ def _thrust(
     cable_n: Array,
     place_m: Array,
     motion: FormationMotion,
-    felt: Array,
+    specific_force_m_s2: Array,
     hover_n: float | None = None,
 ) -> Array:
     """Force that a drone's rotors must give, (..., 3).
@@ -135,10 +136,10 @@ def _thrust(
     gain = gain[..., None]
     across = place_m * [1.0, 1.0, 0.0]
     sideways = np.cross([0.0, 0.0, 1.0], place_m)
-    needed = cable_n + drone.mass_kg * (felt - rate**2 * across + gain * sideways)
-    drag = drag_n_s_m(drone, float(np.linalg.norm(needed)) if hover_n is None else hover_n)
+    force_n = cable_n + drone.mass_kg * (specific_force_m_s2 - rate**2 * across + gain * sideways)
+    drag = drag_n_s_m(drone, float(np.linalg.norm(force_n)) if hover_n is None else hover_n)
     moving = motion.velocity_enu_m_s + rate * sideways
-    thrust: Array = needed - drag * (motion.wind_enu_m_s - moving)
+    thrust: Array = force_n - drag * (motion.wind_enu_m_s - moving)
     return thrust
 
 
@@ -186,24 +187,25 @@ def hard_moments(brief: Brief, count: int = 3) -> list[Moment]:
     They are found by an estimate: cable forces keep their directions and sizes seen in the frame
     of the felt gravity. Steps of the set-point have no acceleration and are not counted.
     """
-    found: list[tuple[float, Moment]] = []
+    ranking: list[tuple[float, Moment]] = []
     wind = strong_wind_enu_m_s(brief)
     hanging = brief.hanging_for(WHAT)
     for number, stage in enumerate(brief.mission.stages):
         times = np.linspace(0.0, min(stage.duration_s, stage.period_s), SAMPLES)
         samples = stage.derivatives(times)
-        share, tilt, felt = _estimates(hanging, FormationMotion.of(samples, wind))
+        share, tilt, vertical_m_s2 = _estimates(hanging, FormationMotion.of(samples, wind))
         for score, k in {
-            (float(share[k]), int(k)) for k in (share.argmax(), tilt.argmax(), felt.argmin())
+            (float(share[k]), int(k))
+            for k in (share.argmax(), tilt.argmax(), vertical_m_s2.argmin())
         }:
             moment = Moment(
                 stage.kind, number, float(times[k]), FormationMotion.of(samples[k], wind)
             )
-            found.append((score, moment))
-    found.sort(key=lambda pair: -pair[0])
+            ranking.append((score, moment))
+    ranking.sort(key=lambda pair: -pair[0])
     # Those that differ in what they ask for; places do not matter, headings do not either.
     distinct: dict[tuple[float, float], Moment] = {}
-    for score, moment in found:
+    for score, moment in ranking:
         rise = float(moment.motion.acceleration_enu_m_s2[2])
         distinct.setdefault((round(score, 3), round(rise, 3)), moment)
     return list(distinct.values())[:count]
@@ -214,7 +216,7 @@ def _estimates(hanging: Hanging, motion: FormationMotion) -> tuple[Array, Array,
     system = hanging.system
     gravity = hanging.gravity_m_s2
     count = len(motion.pose)
-    felt, carried = _felt(hanging, motion)
+    specific_force_m_s2, carried = _felt(hanging, motion)
     headings = motion.pose[:, 3]
     places, _ = hanging.formation.poses(np.zeros((count, 3)), headings, system.n_drones)
     share = np.zeros(count)
@@ -226,7 +228,9 @@ def _estimates(hanging: Hanging, motion: FormationMotion) -> tuple[Array, Array,
         radius = np.linalg.norm(across, axis=1, keepdims=True)
         outward = across / np.maximum(radius, 1e-9)
         pull = at_rest[2] / gravity * carried + np.linalg.norm(at_rest[:2]) * outward
-        thrust = _thrust(drone, pull, places[:, i], motion, felt, float(np.linalg.norm(hover_n)))
+        thrust = _thrust(
+            drone, pull, places[:, i], motion, specific_force_m_s2, float(np.linalg.norm(hover_n))
+        )
         size = np.linalg.norm(thrust, axis=1)
         share = np.maximum(share, size / drone.max_thrust_n)
         tilt = np.maximum(tilt, np.arccos(np.clip(thrust[:, 2] / size, -1.0, 1.0)))
@@ -317,10 +321,10 @@ class Margins:
     @property
     def margin_sentence(self) -> str:
         """Least thrust margin in the formation at rest, and at the hardest moment."""
-        found = margin_sentence(self.thrust_margin, self.weakest)
+        sentence = margin_sentence(self.thrust_margin, self.weakest)
         if self.hardest and self.moment is not None:
-            found += f", {_least(self.hardest):.2f} in {self.moment.where}"
-        return found
+            sentence += f", {_least(self.hardest):.2f} in {self.moment.where}"
+        return sentence
 
     @property
     def sentence(self) -> str:
@@ -344,7 +348,7 @@ def margins_of(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins | No
 def assess(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins:
     """Find the margins of a flight with this plan; of a rig it says how that hangs."""
     separation = closest_in_plan(brief.system, plan)
-    found = list[str]()
+    cautions = list[str]()
     moment = None
     if plan.held is not None:
         at_rest, hardest, moment = _in_rig(brief, plan, plan.held)
@@ -355,7 +359,7 @@ def assess(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins:
         at_rest, hardest, moment, unsolved = _in_formation(brief, moments)
         hanging = brief.hanging_for(WHAT)
         lowest_m = hanging.sag_m - hanging.system.load.collision.bottom_m
-        found += unsolved
+        cautions += unsolved
         tension_n = np.maximum(at_rest.tension_n, [m.tension_n for m in hardest] or 0.0)
     formation = margins(brief, at_rest)
     limit_deg = brief.parameters.get("MPC_TILTMAX_AIR", PX4_PARAMETERS["MPC_TILTMAX_AIR"].default)
@@ -363,7 +367,7 @@ def assess(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins:
     weak = list(_doubts(brief, "formation", formation, limit_deg, flight_s))
     if not weak and moment is not None:  # what fails at rest fails when it is hardest
         weak = list(_doubts(brief, moment.where, hardest, limit_deg, flight_s))
-    found += [*weak, *_breaking(brief, tension_n)]
+    cautions += [*weak, *_breaking(brief, tension_n)]
     minutes = [(m.minutes, i) for i, m in enumerate(formation, 1) if m.minutes is not None]
     first_min, first = min(minutes, default=(math.inf, 0))
     return Margins(
@@ -377,7 +381,7 @@ def assess(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins:
         separation,
         flight_s,
         (first, first_min) if minutes else None,
-        list(dict.fromkeys([*found, *_cautions(brief, formation, hardest)])),
+        list(dict.fromkeys([*cautions, *_cautions(brief, formation, hardest)])),
     )
 
 
@@ -386,7 +390,7 @@ def _in_formation(
 ) -> tuple[Forces, list[DroneMargins], Moment | None, list[str]]:
     """Forces at rest, margins at the hardest moment, which that is, and what cannot be solved."""
     at_rest = _hung(brief)
-    found = list[str]()
+    cautions = list[str]()
     hardest = list[DroneMargins]()
     moment = None
     for candidate in hard_moments(brief, moments):
@@ -394,13 +398,13 @@ def _in_formation(
             forces = forces_of(brief, candidate.motion)
         except ConfigError as error:
             why = str(error).split(":")[0]
-            found.append(f"{candidate.where}: {why}")
+            cautions.append(f"{candidate.where}: {why}")
             continue
         of = margins(brief, forces)
         if not hardest or _least(of) < _least(hardest):
             hardest = of
             moment = candidate
-    return at_rest, hardest, moment, found
+    return at_rest, hardest, moment, cautions
 
 
 def forces_at_rest(brief: Brief, plan: FlightPlan) -> Forces | None:
@@ -422,9 +426,9 @@ def _in_rig(
     _, (row, _) = rig_margins(brief.system, held)
     at_rest, hardest = (_rig_forces(brief, held, k) for k in (0, row))
     stage = plan.stage_at(row)
-    begun = int(np.argmax(plan.stage == plan.stage[row]))
+    first_row = int(np.argmax(plan.stage == plan.stage[row]))
     still = FormationMotion(held.load_pose[row], *(np.zeros(3),) * 2, 0.0, 0.0, np.zeros(3))
-    moment = Moment(stage, int(plan.stage[row]), (row - begun) / plan.rate_hz, still)
+    moment = Moment(stage, int(plan.stage[row]), (row - first_row) / plan.rate_hz, still)
     return at_rest, margins(brief, hardest), moment
 
 
@@ -513,8 +517,8 @@ def _charges(drone: Drone, m: DroneMargins, flight_s: float) -> Iterator[tuple[s
     battery = propulsion.battery
     yield "at the begin", battery.start_charge
     if m.minutes:
-        used = (battery.start_charge - battery.reserve) * flight_s / (60.0 * m.minutes)
-        yield "at the end", max(battery.start_charge - used, 0.0)
+        used_charge = (battery.start_charge - battery.reserve) * flight_s / (60.0 * m.minutes)
+        yield "at the end", max(battery.start_charge - used_charge, 0.0)
 
 
 def _cautions(
@@ -642,9 +646,9 @@ def thrust_at_m(drone: Drone, altitude_m: float) -> float:
     data = to_data(drone)
     data["propulsion"] = data["propulsion"] or {"air": {"temperature_c": 15.0}}
     data["propulsion"]["air"]["altitude_m"] = altitude_m
-    moved = build(Drone, data, "altitude")
-    if moved.rotors[0].thrust_coefficient_n_s2 != drone.rotors[0].thrust_coefficient_n_s2:
-        return moved.max_thrust_n
-    assert moved.propulsion is not None
-    at_home = drone.propulsion.air if drone.propulsion else type(moved.propulsion.air)()
-    return drone.max_thrust_n * moved.propulsion.air.density_kg_m3 / at_home.density_kg_m3
+    drone_there = build(Drone, data, "altitude")
+    if drone_there.rotors[0].thrust_coefficient_n_s2 != drone.rotors[0].thrust_coefficient_n_s2:
+        return drone_there.max_thrust_n
+    assert drone_there.propulsion is not None
+    at_home = drone.propulsion.air if drone.propulsion else type(drone_there.propulsion.air)()
+    return drone.max_thrust_n * drone_there.propulsion.air.density_kg_m3 / at_home.density_kg_m3

@@ -191,9 +191,9 @@ def level_of(controller: Controller) -> ControlLevel:
     try:
         return ControlLevel(level)
     except ValueError:
-        known = ", ".join(member.value for member in ControlLevel)
+        levels = ", ".join(member.value for member in ControlLevel)
         raise ConfigError(
-            f"{type(controller).__name__}.level = {level!r}: choose one of {known}"
+            f"{type(controller).__name__}.level = {level!r}: choose one of {levels}"
         ) from None
 
 
@@ -254,10 +254,10 @@ class WatchedController:
         self.total_s += perf_counter() - begin
         self.calls += 1
         if commands.shape not in self._shapes:
-            allowed = " or ".join(map(str, self._shapes))
+            shapes = " or ".join(map(str, self._shapes))
             raise UserCodeError(
                 f"{self._name}.step at {time_s:.3f} s returned an array of shape "
-                f"{commands.shape}, must be {allowed}"
+                f"{commands.shape}, must be {shapes}"
             )
         # No number is larger than the root of the sum of squares, which is quick.
         if not math.sqrt(np.vdot(commands, commands)) < min(self._largest, math.inf):
@@ -269,11 +269,11 @@ class WatchedController:
         if not self._takes_nan:
             bad |= np.isnan(commands)
         for place in np.argwhere(bad)[:1]:
-            allowed = "finite" if self._largest == math.inf else f"within +-{self._largest:.4g}"
+            bounds = "finite" if self._largest == math.inf else f"within +-{self._largest:.4g}"
             whose = "".join(f" for drone_{row + 1}" for row in place[:-1])
             raise UserCodeError(
                 f"{self._name}.step at {time_s:.3f} s returned {commands[tuple(place)]}{whose} "
-                f"in column {place[-1]}; must be {allowed}"
+                f"in column {place[-1]}; must be {bounds}"
             )
 
     @property
@@ -364,8 +364,8 @@ class PythonSpec(OwnClass):
 
     def build(self, setup: ControlSetup) -> Controller:
         """Load the class and make the controller."""
-        made: Controller = self.make(Controller, "controller")
-        return made
+        controller: Controller = self.make(Controller, "controller")
+        return controller
 
 
 __all__ = ["CONTROLLERS", "AnyController", "ControlLevel", "ControlSetup", "Controller"]

@@ -172,7 +172,7 @@ class Observations:
             actions: The last ones, (..., history, n k).
         """
         *worlds, bodies, columns = motion.shape
-        seen = np.empty((*worlds, self.size), np.float32)
+        observation = np.empty((*worlds, self.size), np.float32)
         see(
             _rows(motion, bodies, columns),
             _rows(tension_n, bodies - 1, 2),
@@ -182,13 +182,15 @@ class Observations:
             _rows(goal.yaw_rad),
             self._offsets_m,
             self._share_n,
-            seen.reshape(-1, self.size),
+            observation.reshape(-1, self.size),
         )
-        named = zip(self.shapes.items(), self._places, strict=True)
-        made = {name: seen[..., at].reshape(*worlds, *shape) for (name, shape), at in named}
-        if "actions" in made:
-            made["actions"][...] = actions
-        return made
+        places = zip(self.shapes.items(), self._places, strict=True)
+        views = {
+            name: observation[..., at].reshape(*worlds, *shape) for (name, shape), at in places
+        }
+        if "actions" in views:
+            views["actions"][...] = actions
+        return views
 
     def each(self, parts: dict[str, Array], worlds: tuple[int, ...]) -> Array:
         """Observation of each drone by itself, (*worlds, n, size_each).
@@ -198,14 +200,14 @@ class Observations:
         """
         drones = parts["drones"]
         n = parts["drones"].shape[-2]
-        seen = []
+        rows = []
         for i in range(n):
             own = [drones[..., i, :], parts["load"], np.delete(drones, i, axis=-2)]
             own += [parts["tension"][..., i, :], parts["goal"]]
             if "actions" in parts:
                 own.append(parts["actions"].reshape(*parts["actions"].shape[:-1], n, -1)[..., i, :])
-            seen.append(np.concatenate([part.reshape(*worlds, -1) for part in own], axis=-1))
-        return np.stack(seen, axis=-2)
+            rows.append(np.concatenate([part.reshape(*worlds, -1) for part in own], axis=-1))
+        return np.stack(rows, axis=-2)
 
 
 def _rows(values: Array, *shape: int) -> Array:
@@ -413,14 +415,14 @@ def ask_forces(action, motion, tension, goal_yaw, drones, gravity, forces):
             end = add(body, rotate_by(body[6:10], drone.at_drone))
             way = sub(add(load, rotate_by(load[6:10], drone.at_load)), end)
             pull = scale(tension[i, k, 1] / max(norm(way), 1e-6), way)
-            wanted = rotate_by(turn, action[i, k])
+            acceleration = rotate_by(turn, action[i, k])
             moment = cross(rotate_back_by(body[6:10], pull), drone.at_drone)
             put(row[4:7], moment)
             row[3] = wrapped(goal_yaw[i] + drone.azimuth + math.pi)
             if action.shape[2] < 5:
-                put(row, add_scaled(rotate_by(turn, drone.hover), drone.mass, wanted))
+                put(row, add_scaled(rotate_by(turn, drone.hover), drone.mass, acceleration))
                 continue
-            put(row, sub(scale(drone.mass, wanted), pull))
+            put(row, sub(scale(drone.mass, acceleration), pull))
             row[2] += drone.mass * gravity
             for r in range(3):
                 for c in range(2):
@@ -481,15 +483,15 @@ class LearnedSpec:
     def read(self) -> tuple[Policy, Training]:
         """Load the policy, with the settings of its training."""
         policy = Policy(self.policy)
-        given = {name: getattr(self, name) for name in TRAINING}
-        said: dict[str, Any] = {k: v for k, v in policy.metadata.items() if k in TRAINING}
-        said |= {name: value for name, value in given.items() if value is not None}
-        if "action_scale" not in said:
+        settings = {name: getattr(self, name) for name in TRAINING}
+        entries: dict[str, Any] = {k: v for k, v in policy.metadata.items() if k in TRAINING}
+        entries |= {name: value for name, value in settings.items() if value is not None}
+        if "action_scale" not in entries:
             raise ConfigError(
                 f"{policy.name}: its metadata lack action_scale, the scale of actions that it was "
                 "trained with; say it there or as controller.action_scale"
             )
-        trained: Training = build(Training, said, f"{policy.name}: metadata")
+        trained: Training = build(Training, entries, f"{policy.name}: metadata")
         return policy, trained
 
 
@@ -578,9 +580,11 @@ class LearnedController(Controller):
             motion = estimate.data
             tension_n = estimate.tension_n
             parts = self._observe.parts(motion, tension_n, goal, self._last)
-            asked = self._observe.each(parts, ()) if self._alone else [flat(parts, ())]
-            wanted = np.concatenate([self._policy(seen).ravel() for seen in asked])
-            action = np.clip(wanted.reshape(self._actions.shape), -1.0, 1.0)
+            observations = self._observe.each(parts, ()) if self._alone else [flat(parts, ())]
+            output = np.concatenate(
+                [self._policy(observation).ravel() for observation in observations]
+            )
+            action = np.clip(output.reshape(self._actions.shape), -1.0, 1.0)
             self._last = np.vstack([action.reshape(1, -1), self._last])[: len(self._last)]
             for drone, column in np.argwhere(~np.isfinite(action))[:1]:
                 raise UserCodeError(
@@ -621,8 +625,8 @@ class Policy:
         if path in shipped_policies():
             path = str(POLICIES / f"{path}.onnx")
         if not Path(path).is_file():
-            known = ", ".join(shipped_policies())
-            raise ConfigError(f"{self.name}: there is no such file; shipped are {known}")
+            names = ", ".join(shipped_policies())
+            raise ConfigError(f"{self.name}: there is no such file; shipped are {names}")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # networks of this size are slower on several
         options.log_severity_level = 4
@@ -637,29 +641,29 @@ class Policy:
 
     def check(self, inputs: int, outputs: int, of: str, what: str) -> None:
         """Refuse other sizes; in messages `of` says whose observation, `what` whose action."""
-        given = self._network.get_inputs()
-        if len(given) != 1:
-            names = ", ".join(one.name for one in given)
-            raise ConfigError(f"{self.name}: {len(given)} inputs ({names}), must be one")
-        self._input = given[0].name
-        shape = given[0].shape
+        network_inputs = self._network.get_inputs()
+        if len(network_inputs) != 1:
+            names = ", ".join(one.name for one in network_inputs)
+            raise ConfigError(f"{self.name}: {len(network_inputs)} inputs ({names}), must be one")
+        self._input = network_inputs[0].name
+        shape = network_inputs[0].shape
         types = {"tensor(float)": np.float32, "tensor(double)": np.float64}
-        if given[0].type not in types:
+        if network_inputs[0].type not in types:
             raise ConfigError(
-                f"{self.name}: input '{self._input}' is a {given[0].type}, must be tensor(float) "
-                "or tensor(double)"
+                f"{self.name}: input '{self._input}' is a {network_inputs[0].type}, must be "
+                "tensor(float) or tensor(double)"
             )
-        self._type: Any = types[given[0].type]
-        wanted = [1, inputs][-len(shape) :] if len(shape) in (1, 2) else None
-        if wanted is None or any(
+        self._type: Any = types[network_inputs[0].type]
+        right_shape = [1, inputs][-len(shape) :] if len(shape) in (1, 2) else None
+        if right_shape is None or any(
             isinstance(size, int) and size != right
-            for size, right in zip(shape, wanted, strict=True)
+            for size, right in zip(shape, right_shape, strict=True)
         ):
             raise ConfigError(
                 f"{self.name}: input '{self._input}' has shape {shape}, must be [1, {inputs}] or "
                 f"[{inputs}], the observation of {of}"
             )
-        self._shape = wanted
+        self._shape = right_shape
         try:
             first = self(np.zeros(inputs))
         except Exception as error:
@@ -674,8 +678,8 @@ class Policy:
 
     def __call__(self, observation: Array) -> Array:
         """Return the network's first output."""
-        asked = observation.astype(self._type).reshape(self._shape)
-        return np.asarray(self._network.run([self.output], {self._input: asked})[0], np.float64)
+        values = observation.astype(self._type).reshape(self._shape)
+        return np.asarray(self._network.run([self.output], {self._input: values})[0], np.float64)
 
 
 def _line(error: Exception) -> str:

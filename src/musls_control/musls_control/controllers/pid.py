@@ -148,8 +148,8 @@ class CascadedPid:
     @property
     def integrals(self) -> Array:
         """Integrals of the errors forward, left, up, and of roll, pitch, yaw, (n, 6)."""
-        found: Array = self.drones["integrals"]
-        return found
+        values: Array = self.drones["integrals"]
+        return values
 
     def start(self, drones: BodyMotion, moment_n_m: ArrayLike = 0.0) -> None:
         """Take over as after a long hover: the integrals hold tilt and given moments, (n, 3).
@@ -224,11 +224,11 @@ def thrust_of(pid, drone, height, climb, body, cosine):
     gap = height - body.position[2]
     speed = climb - body.velocity[2]
     gains = pid.height
-    wanted = gains[PROPORTIONAL] * gap + gains[INTEGRAL] * drone.integrals[2]
-    wanted += gains[DERIVATIVE] * speed
-    asked = drone.mass * (pid.gravity + wanted) / max(cosine, MIN_COSINE)
-    thrust = min(max(asked, 0.0), drone.most_thrust)
-    if not (asked - thrust) * gap > 0.0:  # limited, and the error pushes on
+    acceleration = gains[PROPORTIONAL] * gap + gains[INTEGRAL] * drone.integrals[2]
+    acceleration += gains[DERIVATIVE] * speed
+    demand = drone.mass * (pid.gravity + acceleration) / max(cosine, MIN_COSINE)
+    thrust = min(max(demand, 0.0), drone.most_thrust)
+    if not (demand - thrust) * gap > 0.0:  # limited, and the error pushes on
         drone.integrals[2] += pid.period * gap
     return thrust
 
@@ -263,10 +263,10 @@ def turn_back(pid, drone, angle, rate, omega, command):
     for k in range(3):
         gap = wrapped(angle[k])
         gains = pid.turn[k]
-        asked = gains[PROPORTIONAL] * gap + gains[INTEGRAL] * drone.integrals[3 + k]
-        asked += gains[DERIVATIVE] * (rate[k] - omega[k])
-        turn = min(max(asked, -drone.most_turn[k]), drone.most_turn[k])
-        if not (asked - turn) * gap > 0.0:
+        demand = gains[PROPORTIONAL] * gap + gains[INTEGRAL] * drone.integrals[3 + k]
+        demand += gains[DERIVATIVE] * (rate[k] - omega[k])
+        turn = min(max(demand, -drone.most_turn[k]), drone.most_turn[k])
+        if not (demand - turn) * gap > 0.0:
             drone.integrals[3 + k] += pid.period * gap
         for j in range(3):
             command[1 + j] = (0.0 if k == 0 else command[1 + j]) + drone.inertia[j, k] * turn
@@ -330,7 +330,7 @@ class _FormationByPid(Controller):
     def prepare(self, setup: ControlSetup) -> None:
         super().prepare(setup)
         system = setup.slung
-        given = self._given
+        settings = self._given
         mass = np.array([drone.mass_kg for drone in system.drones])
         hanging = system.load.mass_kg + sum(cable.mass_kg for cable in system.cables)
         mass = mass + hanging / self._n
@@ -341,13 +341,13 @@ class _FormationByPid(Controller):
         self._places = np.column_stack([offsets_m, setup.formation.azimuths_rad(self._n)])
         self._wanted = DroneSetpoints.zeros(self._n)
         self._pid = CascadedPid(
-            [given.height, given.sideways, given.roll, given.pitch, given.yaw],
+            [settings.height, settings.sideways, settings.roll, settings.pitch, settings.yaw],
             mass,
             [drone.inertia_kg_m2 for drone in system.drones],
             limits_of(system.drones, mass * setup.gravity_m_s2),
             gravity_m_s2=setup.gravity_m_s2,
             period_s=setup.period_s,
-            largest_tilt_rad=given.largest_tilt_rad,
+            largest_tilt_rad=settings.largest_tilt_rad,
         )
 
     def start(self, time_s: float, estimate: Estimate) -> None:

@@ -156,19 +156,19 @@ class _Law(Controller):
 
     def _law(self, case: str, mass_kg: float, inertia_kg_m2: Array) -> np.void:
         """Constants and gains of the law, a record of `LAW`."""
-        given = self._given
+        settings = self._given
         law: np.void = np.zeros(1, LAW)[0]
         law["mass"] = mass_kg
         law["inertia"] = inertia_kg_m2
         law["gravity"] = self.setup.gravity_m_s2
-        law["feed_forward"] = given.feed_forward
+        law["feed_forward"] = settings.feed_forward
         for name, usual in _GAINS[case].items():
-            own = getattr(given, name)
+            own = getattr(settings, name)
             law[name] = usual if own is None else own
             if own is None and case == "cables" and name in ("rotation", "rate"):
                 law[name] *= np.trace(inertia_kg_m2) / _LOAD_INERTIA_KG_M2
         for name in ("cable_direction", "cable_rate"):
-            law[name] = getattr(given, name)
+            law[name] = getattr(settings, name)
         return law
 
 
@@ -253,8 +253,8 @@ def wanted_acceleration(law, body, reference):
     """Return the acceleration of the load with feedback, gravity included (eq. 61)."""
     gap = sub(reference[0], body.position)
     speed = sub(reference[1], body.velocity)
-    asked = add(elementwise(law.position, gap), elementwise(law.velocity, speed))
-    return add(add(reference[2], (0.0, 0.0, law.gravity)), asked)
+    correction = add(elementwise(law.position, gap), elementwise(law.velocity, speed))
+    return add(add(reference[2], (0.0, 0.0, law.gravity)), correction)
 
 
 @compiled()
@@ -263,8 +263,8 @@ def cable_commands(law, drones, shares, bodies, reference, commands):
     body = bodies[0]
     r = law.turn
     write_matrix(r, body_axes_in_world(body.attitude))
-    wanted = wanted_acceleration(law, body, reference)
-    cable_pulls(law, drones, shares, body, reference, wanted)
+    acceleration = wanted_acceleration(law, body, reference)
+    cable_pulls(law, drones, shares, body, reference, acceleration)
     omega = rotate(r, body.omega)
     for i in range(len(drones)):
         drone = drones[i]
@@ -285,7 +285,7 @@ def cable_commands(law, drones, shares, bodies, reference, commands):
         alpha = add_scaled(alpha, -dot(xi, aim_w), cross(w, xi))
         alpha = sub(alpha, cross(xi, cross(xi, aim_alpha)))
         # Acceleration of the attachment, gravity included: what the drone has to follow.
-        carried = add(wanted, cross(omega, spin))
+        carried = add(acceleration, cross(omega, spin))
         along = dot(xi, add_scaled(force, m, carried)) + m * drone.length * dot(w, w)
         across = scale(m * drone.length, cross(xi, alpha))
         across = add_scaled(across, -m, cross(xi, cross(xi, carried)))
@@ -313,8 +313,8 @@ def cable_pulls(law, drones, shares, body, reference, wanted):
         moment = add(moment, elementwise(law.rate, sub(aim_omega, omega)))
         ahead = rotate_back(r, rotate(aim, load.wanted_rates[1]))
         ahead = rotate(law.inertia, sub(ahead, cross(omega, aim_omega)))
-        fed = add(cross(omega, rotate(law.inertia, omega)), ahead)
-        moment = add_scaled(moment, law.feed_forward, fed)
+        feed_forward = add(cross(omega, rotate(law.inertia, omega)), ahead)
+        moment = add_scaled(moment, law.feed_forward, feed_forward)
     for i in range(n):
         pull = drones[i].pull
         if n == 1:
@@ -345,10 +345,10 @@ def drone_moment(law, drone, omega, lift, lift_rate):
 @compiled()
 def structure_commands(law, shares, body, reference, commands):
     """Write thrust and moment of all drones, (n, 4), by those of the whole structure (eq. 74)."""
-    wanted = wanted_acceleration(law, body, reference)
+    acceleration = wanted_acceleration(law, body, reference)
     omega = body.omega
     write_matrix(law.turn, body_axes_in_world(body.attitude))
-    desired_axes(law.wanted_turn, wanted, reference[0, 3], law.turn)
+    desired_axes(law.wanted_turn, acceleration, reference[0, 3], law.turn)
     moment = elementwise(law.rotation, attitude_error(law.turn, law.wanted_turn))
     moment = sub(moment, elementwise(law.rate, omega))
     moment = add(moment, cross(omega, rotate(law.inertia, omega)))
@@ -359,7 +359,7 @@ def structure_commands(law, shares, body, reference, commands):
         alpha = rotate_back(law.turn, alpha)
         moment = add(moment, elementwise(law.rate, spin))
         moment = add(moment, rotate(law.inertia, sub(alpha, cross(omega, spin))))
-    lift = law.mass * dot(wanted, column(law.turn, 2))
+    lift = law.mass * dot(acceleration, column(law.turn, 2))
     for i in range(commands.shape[0]):
         for k in range(4):
             share = shares[4 * i + k]

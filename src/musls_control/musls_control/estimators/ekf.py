@@ -251,8 +251,8 @@ class Ekf(LoadEstimator):
         if not setup.system.load.point_mass:  # half of each cable moves with its attachment
             for cable in self._cables:
                 arm = cable["attachment"]
-                moved = arm @ arm * np.eye(3) - np.outer(arm, arm)
-                load["inertia"] += 0.5 * cable["mass"] * moved
+                steiner_term = arm @ arm * np.eye(3) - np.outer(arm, arm)
+                load["inertia"] += 0.5 * cable["mass"] * steiner_term
             load["inverse_inertia"] = np.linalg.inv(load["inertia"][0])
         load["position_noise"] = errors.position_m**2
         load["attitude_noise"] = errors.attitude_rad**2
@@ -266,12 +266,12 @@ class Ekf(LoadEstimator):
         load["twist_moment"] = load["sag_lasting"] * TWIST_RAD_S2**2
         load["twist_noise"] = errors.rate_rad_s**2 + load["sag_lasting"] * TWIST_RAD_S**2
         turns = not setup.system.load.point_mass
-        pushed = options.acceleration_noise_m_s2
-        turned = options.angular_acceleration_noise_rad_s2
-        pushed = setup.disturbance_m_s2 if pushed is None else pushed
-        turned = setup.disturbance_rad_s2 if turned is None else turned
-        load["acceleration_noise"] = lasting * pushed**2
-        load["angular_acceleration_noise"] = lasting * turned**2 if turns else 0.0
+        push_noise = options.acceleration_noise_m_s2
+        turn_noise = options.angular_acceleration_noise_rad_s2
+        push_noise = setup.disturbance_m_s2 if push_noise is None else push_noise
+        turn_noise = setup.disturbance_rad_s2 if turn_noise is None else turn_noise
+        load["acceleration_noise"] = lasting * push_noise**2
+        load["angular_acceleration_noise"] = lasting * turn_noise**2 if turns else 0.0
         if self.load_imu is not None:
             load["has_imu"] = True
             load["gyro_noise"] = self.load_imu.gyro_noise_rad_s**2
@@ -290,12 +290,12 @@ class Ekf(LoadEstimator):
         self._state["from_ground"] = on_ground
         begin(self.covariance, self._load[0]["start"])
         imu = np.zeros(6) if sensors.load_imu is None else sensors.load_imu
-        told = sensors.drones.records, sensors.rotor_force_enu_n, imu
+        inputs = sensors.drones.records, sensors.rotor_force_enu_n, imu
         state = self._motion, self.covariance, self._state
         frames = np.zeros(len(self._cables), FRAME)
         frames["rotors"] = sensors.rotor_force_enu_n
         scratch = frames, np.zeros(1, WORK)
-        self._arguments = state, told, self._cables, self._load, scratch
+        self._arguments = state, inputs, self._cables, self._load, scratch
 
     def step(self, sensors: DroneSensors, estimate: Estimate) -> None:
         """Predict by the tensions, correct by lengths and directions."""
@@ -382,11 +382,11 @@ def advance(state, told, cables, loads, scratch, estimates, tensions):
     put_quaternion(out.attitude, motion.attitude)
     put(out.omega, motion.omega)
     put(out.acceleration, motion.acceleration)
-    felt = add(motion.acceleration, (0.0, 0.0, c.gravity))
+    specific_force = add(motion.acceleration, (0.0, 0.0, c.gravity))
     for i in range(len(cables)):
         half = 0.5 * cables[i].mass
-        tensions[i, 0] = norm(add_scaled(frames[i].force, -half, felt))
-        tensions[i, 1] = norm(add_scaled(frames[i].force, half, felt))
+        tensions[i, 0] = norm(add_scaled(frames[i].force, -half, specific_force))
+        tensions[i, 1] = norm(add_scaled(frames[i].force, half, specific_force))
 
 
 @compiled()
@@ -406,11 +406,11 @@ def measure_forces(drones, rotors, cables, frames, c):
     lift = 0.0
     for i in range(len(cables)):
         mass = cables[i].drone_mass + 0.5 * cables[i].mass
-        felt = add(drones[i].acceleration, (0.0, 0.0, c.gravity))
+        specific_force = add(drones[i].acceleration, (0.0, 0.0, c.gravity))
         now = (rotors[i, 0], rotors[i, 1], rotors[i, 2])
         push = scale(0.5, add(frames[i].rotors, now))
         put(frames[i].rotors, now)
-        put(frames[i].force, add_scaled(push, -mass, felt))
+        put(frames[i].force, add_scaled(push, -mass, specific_force))
         frames[i].noise = mass * mass * c.drone_acceleration_noise + c.force_noise
         lift += frames[i].force[2]
     return lift
@@ -458,7 +458,7 @@ def predict(motion, covariance, drones, imu, cables, frames, work, c):
     """Advance motion and covariance by a period, the load pulled along its cables."""
     dt = c.period
     omega = (motion.omega[0], motion.omega[1], motion.omega[2])
-    felt = add(motion.acceleration, (0.0, 0.0, c.gravity))
+    specific_force = add(motion.acceleration, (0.0, 0.0, c.gravity))
     # Forces are means over the period, so they act where load and drones are in its middle; the
     # drones are told at its end.
     move(motion, 0.5 * dt)
@@ -491,7 +491,7 @@ def predict(motion, covariance, drones, imu, cables, frames, work, c):
         pull = add_scaled(frame.aside, tension, frame.along)
         push = add(push, pull)
         along = rotate_back_by(motion.attitude, frame.along)
-        pull = rotate_back_by(motion.attitude, add_scaled(pull, -0.5 * cable.mass, felt))
+        pull = rotate_back_by(motion.attitude, add_scaled(pull, -0.5 * cable.mass, specific_force))
         moment = add(add(moment, cross(cable.attachment, pull)), frame.friction)
         friction_by_rate += cable.damping
         # It turns in the load's frame: a x (f x turn), f the pull there.
@@ -507,9 +507,9 @@ def predict(motion, covariance, drones, imu, cables, frames, work, c):
     rate = scale(1.0 / c.mass, push)
     turn_rate = rotate(c.inverse_inertia, moment)
     if c.has_imu != 0:
-        felt = (imu[0], imu[1], imu[2])
-        rate = rotate_by(motion.attitude, felt)
-        feel(motion, felt, slope, noise)
+        specific_force = (imu[0], imu[1], imu[2])
+        rate = rotate_by(motion.attitude, specific_force)
+        feel(motion, specific_force, slope, noise)
     rate = sub(rate, (0.0, 0.0, c.gravity))
     for k in range(3):
         noise[k, k] += c.accelerometer_noise if c.has_imu != 0 else c.acceleration_noise
@@ -705,24 +705,24 @@ def take(work, covariance, miss, variance, s):
     """Take one measured number into error and covariance; `miss`: measured minus predicted."""
     error = work.error
     row = work.row
-    weighed = work.weighed
+    products = work.weighed
     size = variance
     innovation = miss
     for j in range(12):
         total = 0.0
         for k in range(12):
             total += covariance[j, k] * row[k]
-        weighed[j] = total
+        products[j] = total
         size += row[j] * total
         innovation -= row[j] * error[j]
     s.innovations += innovation * innovation / size
     s.count += 1.0
     size = max(size, innovation * innovation / OUTLIER)
     for j in range(12):
-        gain = weighed[j] / size
+        gain = products[j] / size
         error[j] += innovation * gain
         for k in range(j + 1):
-            covariance[j, k] -= gain * weighed[k]
+            covariance[j, k] -= gain * products[k]
             covariance[k, j] = covariance[j, k]
 
 

@@ -84,8 +84,8 @@ class QuasiStatic(LoadEstimator):
     def step(self, sensors: DroneSensors, estimate: Estimate) -> None:
         """Follow the drones."""
         mean = sensors.drones.acceleration_enu_m_s2.mean(axis=0)
-        felt = self._motion["acceleration"]
-        felt += self._share * (mean - felt)
+        acceleration = self._motion["acceleration"]
+        acceleration += self._share * (mean - acceleration)
         self._hang(sensors, estimate, STEPS)
 
     def _hang(self, sensors: DroneSensors, estimate: Estimate, steps: int) -> None:

@@ -183,7 +183,7 @@ def taut_tensions(motion: Records, drones: Records, cables: Records, load: Recor
     rest[2] = -load["mass"] * load["gravity"]
     rest[3:] = -np.cross(omega, load["inertia"] @ omega)
     wrenches = np.zeros((n, 6))
-    asked = np.zeros(n)
+    demands = np.zeros(n)
     slack = np.zeros(n, bool)
     for i, cable in enumerate(cables):
         reach, rate = chord(motion, drones[i], cable)
@@ -192,13 +192,13 @@ def taut_tensions(motion: Records, drones: Records, cables: Records, load: Recor
         unit = reach / length
         add_wrench(wrenches[i], unit, rotation, cable)
         inwards = rotation @ np.cross(omega, np.cross(omega, cable["attachment"]))
-        asked[i] = unit @ (drones[i]["acceleration"] - inwards)
-        asked[i] += (rate @ rate - (unit @ rate) ** 2) / length
+        demands[i] = unit @ (drones[i]["acceleration"] - inwards)
+        demands[i] += (rate @ rate - (unit @ rate) ** 2) / length
         stretch = length - cable["length"]
-        asked[i] += 2.0 * BACK_1_S * (unit @ rate) + BACK_1_S**2 * stretch
-    asked -= wrenches @ by_mass @ rest
-    asked[slack] = 0.0
+        demands[i] += 2.0 * BACK_1_S * (unit @ rate) + BACK_1_S**2 * stretch
+    demands -= wrenches @ by_mass @ rest
+    demands[slack] = 0.0
     wrenches[slack] = 0.0
     root = np.linalg.cholesky(wrenches @ by_mass @ wrenches.T + 1e-9 * np.eye(n))
-    found: Array = scipy.optimize.nnls(root.T, np.linalg.solve(root, asked))[0]
-    return found
+    tensions_n: Array = scipy.optimize.nnls(root.T, np.linalg.solve(root, demands))[0]
+    return tensions_n

@@ -133,8 +133,8 @@ class Carried:
 
     def aside_m_s2(self, share: float | Array, load_yaw_rad: float) -> Array:
         """Horizontal accelerations to ask for while a share is carried, (n, 2)."""
-        turned = rotate(from_yaw(np.full(len(self.pull_n), load_yaw_rad)), self.pull_n)
-        pull_n = np.multiply.outer(share, np.column_stack([turned[:, :2], self.pull_n[:, 2]]))
+        pull_enu_n = rotate(from_yaw(np.full(len(self.pull_n), load_yaw_rad)), self.pull_n)
+        pull_n = np.multiply.outer(share, np.column_stack([pull_enu_n[:, :2], self.pull_n[:, 2]]))
         return np.asarray(
             GRAVITY_M_S2 * pull_n[..., :2] / (self.weight_n + pull_n[..., 2])[..., None]
         )

@@ -71,23 +71,23 @@ def look_for_losses(losses, motion, tension, wanted, time, lifting):
     """
     news = False
     for i in range(losses.shape[0]):
-        seen = losses[i]
-        if seen.looked != time:
-            since = time - seen.looked
+        loss = losses[i]
+        if loss.looked != time:
+            since = time - loss.looked
             if not since < LONGEST_GAP_S:
                 since = 0.0
-            seen.looked = time
-            slack = tension[i, 0] < seen.least
-            seen.below = wanted[i, 2] - motion[1 + i, 2]
-            seen.sinking = -motion[1 + i, 5]
-            seen.falls = seen.below > seen.drop and seen.sinking > seen.sink
-            seen.taut = 0.0 if slack else seen.taut + since
-            if seen.taut > seen.longest:
-                seen.carried = 1
-            counts = slack and not (lifting and seen.carried == 0)
-            seen.slack = seen.slack + since if counts else 0.0
-            seen.slackened = seen.slack > seen.longest
-        news |= seen.noted == 0 and (seen.falls != 0 or seen.slackened != 0)
+            loss.looked = time
+            slack = tension[i, 0] < loss.least
+            loss.below = wanted[i, 2] - motion[1 + i, 2]
+            loss.sinking = -motion[1 + i, 5]
+            loss.falls = loss.below > loss.drop and loss.sinking > loss.sink
+            loss.taut = 0.0 if slack else loss.taut + since
+            if loss.taut > loss.longest:
+                loss.carried = 1
+            counts = slack and not (lifting and loss.carried == 0)
+            loss.slack = loss.slack + since if counts else 0.0
+            loss.slackened = loss.slack > loss.longest
+        news |= loss.noted == 0 and (loss.falls != 0 or loss.slackened != 0)
     return news
 
 
@@ -201,10 +201,10 @@ class Contingency:
             setpoint_enu_m: Set-points of the drones, (n, 3).
             lifting: See `look_for_losses`.
         """
-        wanted = np.ascontiguousarray(setpoint_enu_m)
+        setpoints = np.ascontiguousarray(setpoint_enu_m)
         losses = self.losses
-        look_for_losses(losses, estimate.data, estimate.tension_n, wanted, time_s, lifting)
-        found = [
+        look_for_losses(losses, estimate.data, estimate.tension_n, setpoints, time_s, lifting)
+        new_losses = [
             Loss(
                 i,
                 LossKind.FALLS,
@@ -217,9 +217,9 @@ class Contingency:
             for i, s in enumerate(losses)
             if s["slackened"]
         ]
-        for loss in found:
+        for loss in new_losses:
             losses["noted"][loss.drone] |= not self.can_answer(loss)
-        return [loss for loss in found if self.can_answer(loss)]
+        return [loss for loss in new_losses if self.can_answer(loss)]
 
     @property
     def fallen(self) -> Array:
@@ -232,13 +232,13 @@ class Contingency:
     @property
     def has_news(self) -> bool:
         """Whether a loss was found at the last look that is not noted yet."""
-        found = self.losses["falls"] | self.losses["slackened"]
-        return bool((found > self.losses["noted"]).any())
+        signs = self.losses["falls"] | self.losses["slackened"]
+        return bool((signs > self.losses["noted"]).any())
 
     def can_answer(self, loss: Loss) -> bool:
         """Whether a loss is news, and something can be done about it in time."""
-        known = loss.drone in self._noted
-        return not known and (not self._ahead or self._key(loss) in self._found)
+        is_noted = loss.drone in self._noted
+        return not is_noted and (not self._ahead or self._key(loss) in self._found)
 
     def note(self, loss: Loss) -> None:
         """Note that a drone does not carry any more; later answers count with that."""
@@ -257,11 +257,13 @@ class Contingency:
         spec = self.spec
         system = self._hanging.system
         mission = self._mission
-        found = self._formation(loss)
+        reallocation = self._formation(loss)
         formation = self._hanging.formation
         n = len(self.gone)
         noted = self._noted | {loss.drone: loss.kind}
-        offsets = (formation.offsets_m(n) if found is None else found.offsets_m).copy()
+        offsets = (
+            formation.offsets_m(n) if reallocation is None else reallocation.offsets_m
+        ).copy()
         for drone, kind in noted.items():
             slack = kind is LossKind.SLACK
             offsets[drone] = aside(formation, n, drone) if slack else np.nan
@@ -272,15 +274,15 @@ class Contingency:
         if loss.kind is LossKind.UNGUIDED:
             back = replace(now, shift_m=(place - now.drones_enu_m[loss.drone])[:2])
             tries += [(lands, now), (lands, back)]
-        for asked, begin in tries:
-            way = rest_of_flight(begin, found, system, mission, asked)
+        for variant, begin in tries:
+            way = rest_of_flight(begin, reallocation, system, mission, variant)
             if loss.kind is not LossKind.UNGUIDED or self._is_clear(way, loss.drone, place):
                 self._noted = noted
                 self._offsets_m = offsets
                 self.losses["noted"][list(noted)] = 1
                 self.gone = np.isnan(offsets[:, 0])
-                self.answers.append(found)
-                return Answer(way, goes_on(found, asked), sentence(found, asked))
+                self.answers.append(reallocation)
+                return Answer(way, goes_on(reallocation, variant), sentence(reallocation, variant))
         return None
 
     def down(self, plan: FlightPlan, row: int) -> FlightPlan:
@@ -291,24 +293,24 @@ class Contingency:
 
     def _key(self, loss: Loss) -> tuple[tuple[int, ...], ...]:
         """Numbers (from 1) of the drones that do not carry, hang from the load, stay in place."""
-        lost = self._noted | {loss.drone: loss.kind}
+        losses = self._noted | {loss.drone: loss.kind}
         hanging = [
-            d for d, k in lost.items() if k is not LossKind.SLACK and self.spec.hook == "hold"
+            d for d, k in losses.items() if k is not LossKind.SLACK and self.spec.hook == "hold"
         ]
         stays = [loss.drone] if loss.kind is LossKind.UNGUIDED else []
         return tuple(
-            tuple(sorted(drone + 1 for drone in drones)) for drones in (lost, hanging, stays)
+            tuple(sorted(drone + 1 for drone in drones)) for drones in (losses, hanging, stays)
         )
 
     def _formation(self, loss: Loss) -> Reallocation | None:
-        key = lost, hanging, stays = self._key(loss)
+        key = absent, hanging, stays = self._key(loss)
         if key not in self._found:
-            few = len(self.gone) - len(lost) < MIN_LEFT
+            few = len(self.gone) - len(absent) < MIN_LEFT
             self._found[key] = (
                 None
                 if few
                 else self._hanging.without(
-                    lost,
+                    absent,
                     margin=self.spec.margin,
                     clearance_m=self.spec.clearance_m,
                     hanging=hanging,

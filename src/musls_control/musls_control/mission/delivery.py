@@ -53,36 +53,36 @@ def compile_delivery(
     mission: MissionSpec, cone: Cone, ground: GroundSpot, carried: Carried | None = None
 ) -> FlightPlan:
     """Sample all set-points of a delivery, with the rows that wait; see `compile_plan`."""
-    return fed_as_needed(mission, lambda given: _delivery(given, cone, ground, carried))
+    return fed_as_needed(mission, lambda spec: _delivery(spec, cone, ground, carried))
 
 
 def _delivery(
     mission: MissionSpec, cone: Cone, ground: GroundSpot, carried: Carried | None
 ) -> FlightPlan:
-    given = delivery_of(mission)
+    spec = delivery_of(mission)
     draft = Draft.of(mission, cone, len(ground.drone_position_enu_m), carried)
     standing = float(ground.load_position_enu_m[2])
-    above = standing + given.clearance_m
-    take_off(draft, ground, above if given.pick_up == "hook" else mission.slack_height_m)
-    _hold(draft, "tare", given.weigh_s)
-    if given.pick_up == "hook":
+    above = standing + spec.clearance_m
+    take_off(draft, ground, above if spec.pick_up == "hook" else mission.slack_height_m)
+    _hold(draft, "tare", spec.weigh_s)
+    if spec.pick_up == "hook":
         draft.rise("pick_up", standing - HOOK_DEPTH_M)
-        _wait(draft, HOOKED, given)
+        _wait(draft, HOOKED, spec)
     lift(draft, ground, float(mission.stages[0].pose(np.zeros(1))[0, 2]))
-    _hold(draft, "weigh", given.weigh_s)
-    _wait(draft, WEIGHED, given)
+    _hold(draft, "weigh", spec.weigh_s)
+    _wait(draft, WEIGHED, spec)
     fly_stages(draft, ground)
     cruise = float(draft.last[2])
-    _go(draft, "approach", np.array(given.place_m))
-    if given.drop == "ground":
+    _go(draft, "approach", np.array(spec.place_m))
+    if spec.drop == "ground":
         set_load_down(draft, ground, "set_down", hold_s=None)
-    _wait(draft, RESTED, given)
-    if given.drop == "air":
+    _wait(draft, RESTED, spec)
+    if spec.drop == "air":
         draft.let_go()
     _hold(draft, "release", mission.settle_s)
-    if given.drop == "ground":
+    if spec.drop == "ground":
         draft.rise("climb", above)
-    _wait(draft, RELEASED, given)
+    _wait(draft, RELEASED, spec)
     draft.rise("climb", cruise)
     _go(draft, "return", ground.load_position_enu_m[:2])
     draft.rise("descend", mission.slack_height_m)
@@ -116,8 +116,8 @@ def delivery_of(mission: MissionSpec) -> DeliverySpec:
     return mission.delivery
 
 
-def _wait(draft: Draft, what: str, given: DeliverySpec) -> None:
-    draft.gates.append(DeliveryGate(len(draft.stage), what, given.timeout_s))
+def _wait(draft: Draft, what: str, spec: DeliverySpec) -> None:
+    draft.gates.append(DeliveryGate(len(draft.stage), what, spec.timeout_s))
 
 
 def _hold(draft: Draft, name: str, duration_s: float) -> None:
@@ -174,9 +174,11 @@ class PayloadScale:
             return
         self._impulse += thrust * step_s
         self._time_s += step_s
-        felt = self._gravity + (rise_m_s - self._last_m_s) / step_s
+        specific_force_m_s2 = self._gravity + (rise_m_s - self._last_m_s) / step_s
         self._last_m_s = rise_m_s.copy()
-        now = float((self.factor * thrust / np.maximum(felt, 1.0) - self.own_kg).sum())
+        now = float(
+            (self.factor * thrust / np.maximum(specific_force_m_s2, 1.0) - self.own_kg).sum()
+        )
         self.carried_kg += (now - self.carried_kg) * step_s / (AVERAGING_S + step_s)
 
     def begin(self) -> None:
@@ -265,9 +267,9 @@ class Delivery:
         self._told = False
         self._estimate = estimate
         self._rotor_speed = rotor_speed_rad_s
-        self.given = given = delivery_of(mission)
+        self.given = spec = delivery_of(mission)
         slack_m = float(plan.ground.load_position_enu_m[2]) - mission.slack_height_m
-        if given.pick_up == "hook":  # the cables hang on the drones alone
+        if spec.pick_up == "hook":  # the cables hang on the drones alone
             slack_m = np.inf
         constants = [[r.thrust_coefficient_n_s2 for r in d.rotors] for d in system.drones]
         pairs = list(zip(system.drones, system.cables, strict=True))

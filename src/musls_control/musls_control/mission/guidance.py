@@ -87,10 +87,10 @@ class KnownState:
     @classmethod
     def always(cls, estimate: Estimate, rotor_speed_rad_s: Array) -> KnownState:
         """State for a simulation, where everything is known at once and all drones listen."""
-        known = cls(estimate, rotor_speed_rad_s)
-        known.heard_s = dict.fromkeys((*known.bodies, OFFBOARD), np.inf)
-        known.phases = dict.fromkeys(known.drones, "flying")
-        return known
+        state = cls(estimate, rotor_speed_rad_s)
+        state.heard_s = dict.fromkeys((*state.bodies, OFFBOARD), np.inf)
+        state.phases = dict.fromkeys(state.drones, "flying")
+        return state
 
     @property
     def drones(self) -> list[str]:
@@ -117,24 +117,24 @@ class KnownState:
 
         `charge`: share that each battery must have, if it is known.
         """
-        found = []
+        reasons = []
         for body in self.unseen(time_s):
             doubt = self.doubts.get(body, "")
-            found.append(f"no pose of {body}" + f" ({doubt})" * bool(doubt))
+            reasons.append(f"no pose of {body}" + f" ({doubt})" * bool(doubt))
         if self.age_s(OFFBOARD, time_s) > POSE_AGE_S:
-            found.append("no heartbeat of the offboard node")
+            reasons.append("no heartbeat of the offboard node")
         for drone in self.drones:
             phase = self.phases.get(drone, "not heard")
             why = self.reasons.get(drone)
             if phase not in ready:
-                found.append(f"{drone} is {phase}" + (f": {why}" if why else ""))
-            left = self.charge.get(drone, np.nan)
-            if left < charge:
-                found.append(
-                    f"battery of {drone} at {100.0 * left:.0f} %, at least {100.0 * charge:.0f} % "
-                    "is needed (charge_to_start)"
+                reasons.append(f"{drone} is {phase}" + (f": {why}" if why else ""))
+            charge_left = self.charge.get(drone, np.nan)
+            if charge_left < charge:
+                reasons.append(
+                    f"battery of {drone} at {100.0 * charge_left:.0f} %, "
+                    f"at least {100.0 * charge:.0f} % is needed (charge_to_start)"
                 )
-        return found
+        return reasons
 
 
 def health_of(
@@ -144,21 +144,21 @@ def health_of(
 
     `recent_enu_m`: last set-points of the drones, (n, 3) each; none on the ground.
     """
-    found = dict[str, Health]()
+    health = dict[str, Health]()
     places = known.estimate.position_enu_m
     for k, body in enumerate(known.bodies):
         error_m = 0.0
         if k and len(recent_enu_m) and np.isfinite(places[k]).all():
             error_m = tracking_error_m(np.stack([now[k - 1] for now in recent_enu_m]), places[k])
-        found[body] = Health(
+        health[body] = Health(
             known.age_s(body, time_s),
             error_m,
             known.phases.get(body, ""),
             doubt=known.doubts.get(body, ""),
             charge=known.charge.get(body, np.nan),
         )
-    found[OFFBOARD] = Health(known.age_s(OFFBOARD, time_s), news="heartbeat")
-    return found
+    health[OFFBOARD] = Health(known.age_s(OFFBOARD, time_s), news="heartbeat")
+    return health
 
 
 class FlightGuidance:
@@ -224,31 +224,31 @@ class FlightGuidance:
 
     def begin(self, time_s: float) -> str:
         """Start the flight when all drones fly; why they cannot, "" where nothing is wrong."""
-        known = self.known
-        guided = known.age_s(OFFBOARD, time_s) < SILENT_S
-        why = start_refusal(known.phases, known.reasons, guided=guided)
-        if not why and all(known.phases.get(drone) == "flying" for drone in known.drones):
+        state = self.known
+        guided = state.age_s(OFFBOARD, time_s) < SILENT_S
+        why = start_refusal(state.phases, state.reasons, guided=guided)
+        if not why and all(state.phases.get(drone) == "flying" for drone in state.drones):
             self.player.start(time_s)
         return why
 
     def is_over(self, time_s: float) -> bool:
         """Whether all drones are disarmed, or lost and said so."""
-        known = self.known
+        state = self.known
         guard = self.guard or Guard()
         settings = guard.settings
         before = set(self.end.lost)
         over = self.end.look(
             time_s,
-            {drone: known.phases.get(drone, "") for drone in known.drones},
+            {drone: state.phases.get(drone, "") for drone in state.drones},
             lost_after_s=settings.lost_after_s,
-            heard=known.age_s(OFFBOARD, time_s) <= settings.pose_age_s,
+            heard=state.age_s(OFFBOARD, time_s) <= settings.pose_age_s,
             descends=self.player.touches_down or guard.step is GuardStep.LAND,
             given_up=self.gone,
         )
         for drone in sorted(self.end.lost - before):
-            place = known.estimate.position_enu_m[known.bodies.index(drone)]
-            seen = "never seen" if np.isnan(place[2]) else f"last seen {place[2]:.2f} m high"
-            self._out.tell(time_s, "lost", f"{drone}: not known to be disarmed, {seen}")
+            place = state.estimate.position_enu_m[state.bodies.index(drone)]
+            sighting = "never seen" if np.isnan(place[2]) else f"last seen {place[2]:.2f} m high"
+            self._out.tell(time_s, "lost", f"{drone}: not known to be disarmed, {sighting}")
         return over
 
     def enter(self, time_s: float, phase: str, reason: Reason) -> None:
@@ -280,8 +280,8 @@ class FlightGuidance:
             self.enter(time_s, player.stage, player.reason)
         if player.stage in (*LOWERING, LANDING[0]):
             self.come_down(time_s)
-        if missed := player.missed(places):
-            self._out.tell(time_s, "not_in_place", missed)
+        if reason := player.missed(places):
+            self._out.tell(time_s, "not_in_place", reason)
         if delivery is not None and player.state is not PlayState.IDLE:
             delivery.enter(player.stage)
             if player.state is PlayState.ABORTING:
@@ -353,11 +353,11 @@ class FlightGuidance:
 
     def health(self, time_s: float) -> dict[str, Health]:
         """Age of the news, distance from the set-points and phase of all bodies."""
-        found = health_of(self.known, time_s, [places for _, places in self._recent])
+        health = health_of(self.known, time_s, [places for _, places in self._recent])
         for drone, looks in self._held_looks.items():
             if 0 < looks <= HELD_LOOKS:
-                found[drone] = replace(found[drone], phase="flying")
-        return found
+                health[drone] = replace(health[drone], phase="flying")
+        return health
 
     def _keep_recent(self, time_s: float) -> None:
         """Keep the set-points of the last `LAG_S`, and count the looks at which drones hold."""
@@ -372,16 +372,16 @@ class FlightGuidance:
     def _survive(self, time_s: float, bodies: dict[str, Health]) -> bool:
         """Continue without lost drones where there is a way."""
         way = self.contingency
-        known = self.known
+        state = self.known
         player = self.player
         guard = self.guard
-        if way is None or set(known.unseen(time_s)) - set(self.gone):
+        if way is None or set(state.unseen(time_s)) - set(self.gone):
             return False
-        if (watch := player.plan.rows["watch"][player.row]) and known.opens_hooks():
+        if (watch := player.plan.rows["watch"][player.row]) and state.opens_hooks():
             lifting = bool(watch == TAKEN_UP)
-            wanted = player.setpoint.drones.position_enu_m
-            found = way.look(time_s, known.estimate, wanted, lifting=lifting)
-            for loss in found if known.silent is None else self._silent:
+            setpoints = player.setpoint.drones.position_enu_m
+            losses = way.look(time_s, state.estimate, setpoints, lifting=lifting)
+            for loss in losses if state.silent is None else self._silent:
                 if way.can_answer(loss):
                     way.note(loss)
                     what = f"drone_{loss.drone + 1}: {loss.why}"
@@ -389,8 +389,8 @@ class FlightGuidance:
                     self._pending.append((time_s + way.spec.delay_s, loss))
             if not self._pending and guard is not None:
                 name = guard.given_up(time_s, bodies)
-                if name in known.drones:
-                    drone = known.drones.index(name)
+                if name in state.drones:
+                    drone = state.drones.index(name)
                     loss = Loss(drone, LossKind.UNGUIDED, guard.fault(bodies[name]))
                     if way.can_answer(loss):
                         return self._go_on_without(way, loss, time_s)
@@ -405,12 +405,12 @@ class FlightGuidance:
         One that sinks as well falls; another one hovers where it is, and lands.
         """
         way = self.contingency
-        known = self.known
-        if way is None or not known.silent:
+        state = self.known
+        if way is None or not state.silent:
             return []
         losses = []
-        for name, why in known.silent.items():
-            drone = known.drones.index(name)
+        for name, why in state.silent.items():
+            drone = state.drones.index(name)
             falls = bool(way.losses["falls"][drone])
             losses.append(Loss(drone, LossKind.FALLS if falls else LossKind.UNGUIDED, why))
         return [loss for loss in losses if way.can_answer(loss)]
@@ -452,23 +452,25 @@ class FlightGuidance:
     def come_down(self, time_s: float) -> None:
         """Give back what integrators have learned; land round the load, clear of what fell down."""
         player = self.player
-        known = self.known
+        state = self.known
         away = self.away
-        if set(known.unseen(time_s)) - {known.drones[k] for k in np.flatnonzero(away)}:
+        if set(state.unseen(time_s)) - {state.drones[k] for k in np.flatnonzero(away)}:
             return
         plan = player.plan
         row = player.row
-        motion = known.estimate.data
+        motion = state.estimate.data
         assert plan.drone_acceleration_enu_m_s2 is not None
         length_m = 0.0
         if plan.carried is not None and player.keeper is None:  # a delivery leaves the load behind
             length_m = plan.carried.length_m
         places = plan.drone_position_enu_m
         lies = plan.load_pose[-1]
-        fed = plan.drone_acceleration_enu_m_s2[row]
+        feed_forward = plan.drone_acceleration_enu_m_s2[row]
         found = self.found
         down = self.down
-        phase = look_down(down[0], found, plan.rows, row, fed, places[-1], lies, length_m, motion)
+        phase = look_down(
+            down[0], found, plan.rows, row, feed_forward, places[-1], lies, length_m, motion
+        )
         if phase == LOWERS and not away.any():
             player.plan = plan.given_back(found, row)
         elif phase == SPREADS:
@@ -479,7 +481,7 @@ class FlightGuidance:
                 player.plan = plan.moved(aside, row, int(down["spread_rows"][0]))
             if self._room is not None and away.any():
                 rest = player.plan.part(row)
-                places = known.estimate.drones.position_enu_m
+                places = state.estimate.drones.position_enu_m
                 load = motion[0, :2] if shifts else lies[:2]
                 rest = landed_clear(rest, load, away, places, *self._room)
                 player.swap(rest, time_s, hold_row=0)
@@ -515,10 +517,10 @@ class FlightGuidance:
         a second ahead of them.
         """
         assert self.guard is not None
-        known = self.known
-        follow = [d in bodies and not self.guard.fault(bodies[d]) for d in known.drones]
-        wanted = self.player.setpoint.drones.position_enu_m
-        off_m = (known.estimate.drones.position_enu_m - wanted)[follow, :2]
+        state = self.known
+        follow = [d in bodies and not self.guard.fault(bodies[d]) for d in state.drones]
+        setpoints = self.player.setpoint.drones.position_enu_m
+        off_m = (state.estimate.drones.position_enu_m - setpoints)[follow, :2]
         off_m = off_m[np.isfinite(off_m).all(axis=1)]
         return off_m.mean(axis=0) if len(off_m) else np.zeros(2)
 

@@ -180,10 +180,10 @@ class FlightPlan:
         off_m = np.nan_to_num(places_enu_m - self.drone_position_enu_m[row])
         takes_s = max(LEAST_RETURN_S, float(np.linalg.norm(off_m, axis=1).max()) / RETURN_M_S)
         share = np.arange(len(self.stage) - row) / (takes_s * self.rate_hz)
-        left = np.where(share < 1.0, 1.0 - share**3 * (10.0 - 15.0 * share + 6.0 * share**2), 0.0)
-        moved = self.drone_position_enu_m.copy()
-        moved[row:] += left[:, None, None] * off_m
-        return replace(self, drone_position_enu_m=moved)
+        fade = np.where(share < 1.0, 1.0 - share**3 * (10.0 - 15.0 * share + 6.0 * share**2), 0.0)
+        places = self.drone_position_enu_m.copy()
+        places[row:] += fade[:, None, None] * off_m
+        return replace(self, drone_position_enu_m=places)
 
     @cached_property
     def load_pose(self) -> Array:
@@ -215,9 +215,9 @@ class FlightPlan:
         drones.yaw_enu_rad[:] = self.drone_yaw_rad.ravel()
         drones.armed[:] = 1.0
         if self.drone_acceleration_enu_m_s2 is not None:
-            fed = self.drone_acceleration_enu_m_s2.reshape(-1, 3)
+            feed_forward = self.drone_acceleration_enu_m_s2.reshape(-1, 3)
             drones.acceleration_enu_m_s2[:] = np.where(
-                np.any(fed, axis=1, keepdims=True), fed, np.nan
+                np.any(feed_forward, axis=1, keepdims=True), feed_forward, np.nan
             )
         return drones.data.reshape(rows, n, drones.data.shape[1])
 
@@ -285,20 +285,20 @@ class FlightPlan:
         """The plan after a row in which the drones' pull was found, given back from there on."""
         assert self.drone_acceleration_enu_m_s2 is not None
         assert self.share is not None
-        fed = self.drone_acceleration_enu_m_s2.copy()
-        for k in range(row + 1, len(fed)):
-            give_back(fed[k], found, self.share[k])
-        return replace(self, drone_acceleration_enu_m_s2=fed)
+        feed_forward = self.drone_acceleration_enu_m_s2.copy()
+        for k in range(row + 1, len(feed_forward)):
+            give_back(feed_forward[k], found, self.share[k])
+        return replace(self, drone_acceleration_enu_m_s2=feed_forward)
 
     def part(self, first: int) -> FlightPlan:
         """Rows from the first one on."""
-        fed = self.drone_acceleration_enu_m_s2
+        feed_forward = self.drone_acceleration_enu_m_s2
         share = self.share
         waits = self.waits.copy()
         waits["row"] -= first
         return replace(
             self,
-            drone_acceleration_enu_m_s2=None if fed is None else fed[first:],
+            drone_acceleration_enu_m_s2=None if feed_forward is None else feed_forward[first:],
             share=None if share is None else share[first:],
             waits=waits[waits["row"] > 0],
             drone_position_enu_m=self.drone_position_enu_m[first:],
@@ -405,12 +405,14 @@ class Draft:
         position, yaw = self.formed(pose)
         if self.names[-1:] != [name]:
             self.names.append(name)
-        fed = np.tile(self.fed_m_s2, (len(pose), 1, 1))
+        feed_forward = np.tile(self.fed_m_s2, (len(pose), 1, 1))
         if self.feeds_flight and self.carried is not None:
             before = self.carried.aside_m_s2(self.share, float(self.last[3]))
-            fed[:, :, :2] += [self.carried.aside_m_s2(self.share, y) - before for y in pose[:, 3]]
-        self.fed.append(fed)
-        self.fed_m_s2 = fed[-1].copy()
+            feed_forward[:, :, :2] += [
+                self.carried.aside_m_s2(self.share, y) - before for y in pose[:, 3]
+            ]
+        self.fed.append(feed_forward)
+        self.fed_m_s2 = feed_forward[-1].copy()
         self.last = pose[-1]
         self.drones.append(position if drones is None else drones)
         self.yaw.append(yaw)
@@ -439,10 +441,10 @@ class Draft:
 
     def carry(self, name: str, target: Array) -> None:
         """Append a move of the load's set-point to a pose, (4,), as between stages, and a rest."""
-        given = self.mission
-        speed = given.transit_speed_m_s
-        yaw_rate = given.transit_yaw_rate_rad_s
-        self.move(name, target, speed, yaw_rate, given.settle_s)
+        mission = self.mission
+        speed = mission.transit_speed_m_s
+        yaw_rate = mission.transit_yaw_rate_rad_s
+        self.move(name, target, speed, yaw_rate, mission.settle_s)
 
     def rise(
         self,
@@ -455,11 +457,11 @@ class Draft:
 
         Both are the mission's where they are not given.
         """
-        given = self.mission
-        speed = given.vertical_speed_m_s if speed_m_s is None else speed_m_s
-        hold_s = given.settle_s if hold_s is None else hold_s
+        mission = self.mission
+        speed = mission.vertical_speed_m_s if speed_m_s is None else speed_m_s
+        hold_s = mission.settle_s if hold_s is None else hold_s
         target = np.array([*self.last[:2], height_m, self.last[3]])
-        self.move(name, target, speed, given.transit_yaw_rate_rad_s, hold_s)
+        self.move(name, target, speed, mission.transit_yaw_rate_rad_s, hold_s)
 
     def fly_drones(
         self,
@@ -517,11 +519,11 @@ class Draft:
         rows = len(self.times(TAKE_UP_S, f"mission: {name}"))
         shares: Array = begin + (share - begin) * np.arange(1, rows + 1) / rows
         self.hold(name, self.last, TAKE_UP_S, f"mission: {name}")
-        fed = self.fed[-1]
-        fed[:, :, :2] += carried.aside_m_s2(shares, yaw) - carried.aside_m_s2(begin, yaw)
-        fed[:, :, 2] += upwards(shares) - upwards(begin)
+        feed_forward = self.fed[-1]
+        feed_forward[:, :, :2] += carried.aside_m_s2(shares, yaw) - carried.aside_m_s2(begin, yaw)
+        feed_forward[:, :, 2] += upwards(shares) - upwards(begin)
         self.shares[-rows:] = shares.tolist()
-        self.fed_m_s2 = fed[-1].copy()
+        self.fed_m_s2 = feed_forward[-1].copy()
         self.share = share
 
     def let_go(self) -> None:
@@ -642,8 +644,8 @@ def with_own_paths(plan: FlightPlan, mission: MissionSpec) -> FlightPlan:
         paths[i] = np.vstack(alone.drones)[:, 0], np.vstack(alone.yaw)[:, 0]
     if not paths:
         return plan
-    begun = len(plan.stage)
-    rows = max(begun, *(len(places) for places, _ in paths.values()))
+    n_before = len(plan.stage)
+    rows = max(n_before, *(len(places) for places, _ in paths.values()))
 
     def lasting(values: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([values, np.repeat(values[-1:], rows - len(values), axis=0)])
@@ -655,10 +657,10 @@ def with_own_paths(plan: FlightPlan, mission: MissionSpec) -> FlightPlan:
         yaws[:, i] = lasting(heading)
     stage = lasting(plan.stage)
     stage_names = plan.stage_names
-    if rows > begun:
-        stage[begun:] = len(stage_names)
+    if rows > n_before:
+        stage[n_before:] = len(stage_names)
         stage_names = (*stage_names, OWN_PATHS)
-    fed = plan.drone_acceleration_enu_m_s2
+    feed_forward = plan.drone_acceleration_enu_m_s2
     share = plan.share
     return replace(
         plan,
@@ -666,7 +668,7 @@ def with_own_paths(plan: FlightPlan, mission: MissionSpec) -> FlightPlan:
         drone_yaw_rad=yaws,
         stage=stage,
         stage_names=stage_names,
-        drone_acceleration_enu_m_s2=None if fed is None else lasting(fed),
+        drone_acceleration_enu_m_s2=None if feed_forward is None else lasting(feed_forward),
         share=None if share is None else lasting(share),
     )
 
@@ -678,14 +680,14 @@ def hung(plan: FlightPlan, held: Held, *, follows: bool) -> FlightPlan:
     """
     up = held.thrust_enu_n[..., 2:]
     lean = held.thrust_enu_n[..., :2] / np.maximum(up, 1e-9)
-    fed = np.zeros_like(held.thrust_enu_n)
-    fed[..., :2] = GRAVITY_M_S2 * (lean - lean[0])
+    feed_forward = np.zeros_like(held.thrust_enu_n)
+    feed_forward[..., :2] = GRAVITY_M_S2 * (lean - lean[0])
     reference = plan.reference
     if follows:
         times_s = np.arange(len(plan.stage)) / plan.rate_hz
         path = Polyline(times_s, held.load_pose, float(times_s[-1]))
         reference = Reference([Piece(0.0, 0.0, path)])
-    return replace(plan, reference=reference, drone_acceleration_enu_m_s2=fed, held=held)
+    return replace(plan, reference=reference, drone_acceleration_enu_m_s2=feed_forward, held=held)
 
 
 # ---------- Durations, and plans in which nothing moves
@@ -699,8 +701,8 @@ def estimated_duration_s(mission: MissionSpec, *, lands: bool) -> float:
         each = (*mission.drones.values(), *([mission.stages] if mission.stages else []))
         alone = (replace(mission, stages=stages, drones={}) for stages in each)
         return max(estimated_duration_s(one, lands=lands) for one in alone)
-    begun = mission.stages[0].pose(np.zeros(1))[0]
-    last = np.array([0.0, 0.0, begun[2], 0.0]) if lands else begun
+    start = mission.stages[0].pose(np.zeros(1))[0]
+    last = np.array([0.0, 0.0, start[2], 0.0]) if lands else start
     total_s = mission.settle_s
     for stage in mission.stages:
         begin, end = stage.pose(np.array([0.0, stage.duration_s]))
@@ -716,13 +718,13 @@ def estimated_duration_s(mission: MissionSpec, *, lands: bool) -> float:
         slack_m = mission.slack_height_m
         total_s += mission.spool_up_s + mission.take_off_s
         total_s += 2.0 * (mission.form_up_s + mission.settle_s)
-        up_and_down_m = abs(begun[2] - slack_m) + abs(last[2] - slack_m)
+        up_and_down_m = abs(start[2] - slack_m) + abs(last[2] - slack_m)
         total_s += up_and_down_m / mission.vertical_speed_m_s
-        if (given := mission.delivery) is not None:  # to the place and back, up and down once more
-            ways_m = [np.linalg.norm(end[:2] - given.place_m) for end in (begun, last)]
+        if (delivery := mission.delivery) is not None:  # there and back, up and down once more
+            ways_m = [np.linalg.norm(end[:2] - delivery.place_m) for end in (start, last)]
             total_s += sum(ways_m) / mission.transit_speed_m_s
             total_s += 2.0 * abs(last[2] - slack_m) / mission.vertical_speed_m_s
-            total_s += 2.0 * given.weigh_s + 8.0 * mission.settle_s
+            total_s += 2.0 * delivery.weigh_s + 8.0 * mission.settle_s
     return float(total_s)
 
 
@@ -855,8 +857,8 @@ def land_at(draft: Draft, end: Array, low: Array) -> None:
     draft.fly_drones("spread", last, begin, low, _way_s(mission, begin, low))
     # What is left of the upright part goes: on the ground it would ask for a take-off. Aside stays
     # what is left: the autopilots' integrators hold against it, and forget both on the ground.
-    left = draft.fed[-1][:, :, 2]
-    left *= 1.0 - np.arange(1, len(left) + 1)[:, None] / len(left)
+    vertical = draft.fed[-1][:, :, 2]
+    vertical *= 1.0 - np.arange(1, len(vertical) + 1)[:, None] / len(vertical)
     draft.fed_m_s2[:, 2] = 0.0
     rows = len(draft.times(mission.settle_s, "mission.settle_s"))
     draft.add("spread", np.tile(last, (rows, 1)), np.tile(low, (rows, 1, 1)))

@@ -247,22 +247,22 @@ class FlightPlayer:
 
     def _what_is_off(self, places_enu_m: Array) -> str:
         wait = self.plan.waits[int(self.play["next_wait"][0]) - 1]
-        planned = self.plan.drone_position_enu_m[max(int(wait["row"]) - 1, 0)]
-        off_m = np.linalg.norm(places_enu_m[1:] - planned, axis=1)
-        found = [
+        targets = self.plan.drone_position_enu_m[max(int(wait["row"]) - 1, 0)]
+        off_m = np.linalg.norm(places_enu_m[1:] - targets, axis=1)
+        reasons = [
             f"drone_{i + 1} is {off_m[i]:.2f} m from its place"
             for i in np.flatnonzero(off_m > wait["near"])
         ]
         height_m = float(places_enu_m[0, 2])
         (low_m, high_m) = (wait["lowest"], wait["highest"])
         if not low_m <= height_m <= high_m:
-            wanted = f"{low_m:.2f} to {high_m:.2f} m" if np.isfinite(low_m) else f"{high_m:.2f} m"
-            found.append(f"the load is {height_m:.2f} m high, not {wanted}")
-        if wait["still"] and not found:
-            found = ["the load still moves aside"]
+            heights = f"{low_m:.2f} to {high_m:.2f} m" if np.isfinite(low_m) else f"{high_m:.2f} m"
+            reasons.append(f"the load is {height_m:.2f} m high, not {heights}")
+        if wait["still"] and not reasons:
+            reasons = ["the load still moves aside"]
         waited_s = int(wait["longest"]) / self.plan.rate_hz
         stage = self.plan.stage_at(min(int(wait["row"]), len(self.plan.stage) - 1))
-        return f"{', '.join(found)} after {waited_s:g} s: {stage} begins all the same"
+        return f"{', '.join(reasons)} after {waited_s:g} s: {stage} begins all the same"
 
     @property
     def held(self) -> bool:
@@ -482,11 +482,11 @@ class FlightPlayer:
         """
         if self.state is PlayState.PAUSED:
             self.state = self._resume
-        held = self._held
+        was_held = self._held
         self._down = down or self._down
         self.keeper = None
         self._replace(plan, time_s, reason or self.reason)
-        self._hold_row = hold_row if held else -1
+        self._hold_row = hold_row if was_held else -1
 
     def finish(self) -> None:
         """End the flight: all drones are down and disarmed."""

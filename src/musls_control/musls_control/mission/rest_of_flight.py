@@ -98,7 +98,7 @@ def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightP
     old = now.plan
     begin = min(now.row + 1, len(now.plan.stage) - 1)
     pose = old.load_pose[begin:]
-    planned = old.drone_position_enu_m[begin:]
+    targets = old.drone_position_enu_m[begin:]
     # Where the drones leave the formation, to land, the way there starts at the new places.
     leaves = np.isin([old.stage_names[k] for k in old.stage[begin:]], ("spread", "land"))
     draft = now.draft(mission)
@@ -107,24 +107,24 @@ def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightP
         row = int(leaves.argmax())
         count = min(max(1, int(mission.form_up_s * old.rate_hz)), len(pose) - row)
         ahead = np.arange(len(pose) - row) + 1.0
-        left = smoothstep(np.clip(1.0 - ahead / count, 0.0, 1.0))
-        shift = drones[row] - planned[row]
-        drones[row:] = planned[row:] + left[:, None, None] * shift
-        gone = np.isnan(now.offsets_m[:, 0])
-        drones[row:, gone] = now.drones_enu_m[gone]
+        fade = smoothstep(np.clip(1.0 - ahead / count, 0.0, 1.0))
+        shift = drones[row] - targets[row]
+        drones[row:] = targets[row:] + fade[:, None, None] * shift
+        is_gone = np.isnan(now.offsets_m[:, 0])
+        drones[row:, is_gone] = now.drones_enu_m[is_gone]
     rest = replace(old.part(begin), drone_position_enu_m=drones)
     _reform(now, draft, speed_m_s)
     first = draft.plan()
-    fed = rest.drone_acceleration_enu_m_s2
+    feed_forward = rest.drone_acceleration_enu_m_s2
     waits = rest.waits.copy()
     waits["row"] += len(first.stage)
-    if fed is not None:
-        fed = np.where(np.isnan(now.offsets_m[:, :1]), 0.0, fed)
+    if feed_forward is not None:
+        feed_forward = np.where(np.isnan(now.offsets_m[:, :1]), 0.0, feed_forward)
     return replace(
         rest,
-        drone_acceleration_enu_m_s2=fed
-        if fed is None or first.drone_acceleration_enu_m_s2 is None
-        else np.vstack([first.drone_acceleration_enu_m_s2, fed]),
+        drone_acceleration_enu_m_s2=feed_forward
+        if feed_forward is None or first.drone_acceleration_enu_m_s2 is None
+        else np.vstack([first.drone_acceleration_enu_m_s2, feed_forward]),
         share=None
         if rest.share is None or first.share is None
         else np.concatenate([first.share, rest.share]),
@@ -158,17 +158,17 @@ def landed(
     draft.rise("slacken", slack_m, hold_s=0.0, speed_m_s=spec.lower_speed_m_s)
     start = draft.drones[-1][-1]
     slack = draft.last
-    left = np.flatnonzero(~np.isnan(now.offsets_m[:, 0])).tolist()
-    few = system.carried_by(left)
-    load = from_yaw(np.full(len(left), slack[3]))
-    out = rotate(from_yaw(np.full(len(left), -slack[3])), start[left] - slack[:3])
+    survivors = np.flatnonzero(~np.isnan(now.offsets_m[:, 0])).tolist()
+    few = system.carried_by(survivors)
+    load = from_yaw(np.full(len(survivors), slack[3]))
+    out = rotate(from_yaw(np.full(len(survivors), -slack[3])), start[survivors] - slack[:3])
     hooks = np.array(few.load.cable_attachments_m)[:, :2]
     out[:, :2] /= np.maximum(np.linalg.norm(out[:, :2], axis=1), 1e-9)[:, None]
-    out[:, :2] *= [[np.hypot(*hooks[i]) + ground_radius_m(few, i)] for i in range(len(left))]
+    out[:, :2] *= [[np.hypot(*hooks[i]) + ground_radius_m(few, i)] for i in range(len(survivors))]
     places = rotate(load, landing_places_m(few, out))
     end = start.copy()
-    end[left, :2] = slack[:2] + places[:, :2]
-    end[left, 2] = [-drone.collision.bottom_m for drone in few.drones]
+    end[survivors, :2] = slack[:2] + places[:, :2]
+    end[survivors, 2] = [-drone.collision.bottom_m for drone in few.drones]
     low = end + [0.0, 0.0, mission.rise_m]
     low = np.where(np.isnan(now.offsets_m), start, low)
     land_at(draft, end, low)
@@ -227,13 +227,13 @@ def _moved_apart(
     for _ in range(300):
         way = places[:, None] - places[None]
         distance = np.linalg.norm(way, axis=2) + 1e9 * np.eye(len(places))
-        missing = np.maximum(apart_m - distance, 0.0)
-        missing[np.ix_(fixed, fixed)] = 0.0
-        if missing.max() < 1e-4:
+        shortage_m = np.maximum(apart_m - distance, 0.0)
+        shortage_m[np.ix_(fixed, fixed)] = 0.0
+        if shortage_m.max() < 1e-4:
             break
         # Each of two gives way by half, one beside a fixed place by all of it.
         share = np.where(fixed[:, None], 0.0, np.where(fixed[None], 1.0, 0.5))
-        places += ((share * missing / np.maximum(distance, 1e-9))[:, :, None] * way).sum(axis=1)
+        places += ((share * shortage_m / np.maximum(distance, 1e-9))[:, :, None] * way).sum(axis=1)
         out = places - load_enu_m
         too_far = reach_m / np.maximum(np.linalg.norm(out, axis=1), 1e-9)
         places[~fixed] = (load_enu_m + np.minimum(too_far, 1.0)[:, None] * out)[~fixed]

@@ -201,9 +201,9 @@ def look_down(down, found, rows, row, fed, spots, lies, length_m, motion):
     elif down.looks > 0:
         for i in range(found.shape[0]):
             for k in range(2):
-                held = found[i, SEEN + k] / down.looks
+                mean = found[i, SEEN + k] / down.looks
                 found[i, SEEN + k] = 0.0
-                found[i, HELD + k] = held if math.isfinite(held) else 0.0
+                found[i, HELD + k] = mean if math.isfinite(mean) else 0.0
         down.looks = 0
         return LOWERS
     return CARRIES
@@ -218,13 +218,13 @@ def add_held(found, fed, motion):
         for turn in range(2):  # first the mean, then what is beside it
             for i in range(n):
                 up = body_z_in_world(motion[1 + i, 6:10])
-                held = GRAVITY_M_S2 * up[k] / up[2]
+                acceleration = GRAVITY_M_S2 * up[k] / up[2]
                 if not math.isnan(fed[i, k]):
-                    held -= fed[i, k]
+                    acceleration -= fed[i, k]
                 if turn == 0:
-                    mean += held / n
+                    mean += acceleration / n
                 else:
-                    found[i, SEEN + k] += held - mean
+                    found[i, SEEN + k] += acceleration - mean
 
 
 @compiled()

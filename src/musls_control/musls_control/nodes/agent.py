@@ -182,10 +182,10 @@ class AgentNode(ManagedNode):
         if not self._flew:
             self._ask.start(speeds[None], BodyMotion(own[None].copy()))
             self._flew = True
-        command, sent = self._single.step(
+        command, messages = self._single.step(
             time_s, own, motion.estimate.data[0], self._thrust_n(speeds), reference, age_s
         )
-        for to, numbers in sent:
+        for to, numbers in messages:
             self._sent.publish(Float64MultiArray(data=[time_s, float(to), *numbers.tolist()]))
         if self._single.alone is not None:
             self._land_alone(time_s, command)

@@ -51,8 +51,8 @@ class MissionAction:
         """Take note of the formation's state; the goal ends with the flight."""
         self._turned_back |= state == PlayState.ABORTING.value
         if self._goal is not None and state in self._over:
-            flown = state == PlayState.DONE.value and not self._turned_back
-            self._end("" if flown else "the flight was given up, see /events and the log")
+            success = state == PlayState.DONE.value and not self._turned_back
+            self._end("" if success else "the flight was given up, see /events and the log")
 
     def show_progress(
         self, stage: str, state: str, time_left_s: float, errors_m: Sequence[float]

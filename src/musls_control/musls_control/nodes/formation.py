@@ -116,40 +116,40 @@ class HeardTopics:
                 lambda m, d=drone: known.charge.__setitem__(d, m.percentage),
                 LATCHED,
             )
-            for name, told in (("phase", known.phases), ("reason", known.reasons)):
+            for name, texts in (("phase", known.phases), ("reason", known.reasons)):
                 node.create_subscription(
                     String,
                     f"{drone}/offboard/{name}",
-                    lambda m, d=drone, t=told: t.__setitem__(d, m.data),
+                    lambda m, d=drone, t=texts: t.__setitem__(d, m.data),
                     LATCHED,
                 )
 
     def take_newest(self, time_s: float) -> None:
         """Take the newest pose of each body that has come, and the heartbeat."""
-        known = self._known
+        motion = self._known
         for body in self._take_poses():
-            known.heard_s[body] = time_s
+            motion.heard_s[body] = time_s
         if newest(self._heartbeat) is not None:
-            known.heard_s[OFFBOARD] = time_s
+            motion.heard_s[OFFBOARD] = time_s
 
     def tell_time(self, time_s: float) -> bool:
         """Whether the newest poses are of about a time; true where none was heard."""
-        heard = self._take_poses()
+        bodies = self._take_poses()
         ages_s = [abs(stamp_s - time_s) for stamp_s in self._stamps_s.values()]
         ours = not ages_s or min(ages_s) <= TIME_BACK_S
-        for body in heard:
+        for body in bodies:
             self._known.heard_s[body] = time_s if ours else self._node.time_s
         return ours
 
     def _take_poses(self) -> list[str]:
         """Take the newest poses; returns the bodies of which one has come."""
-        heard = []
+        bodies = []
         for k, subscription in enumerate(self._poses):
             message = newest(subscription)
             if message is not None:
                 self._take_pose(k, message)
-                heard.append(self._known.bodies[k])
-        return heard
+                bodies.append(self._known.bodies[k])
+        return bodies
 
     def listen(self, heard: Callable[[], None] | None) -> None:
         """Subscribe to poses, twists and rotor speeds; `heard` is called after each message."""
@@ -277,9 +277,10 @@ class FormationTopics:
         for publisher, push in zip(self._accelerations, pushes, strict=False):
             publisher.publish(AccelStamped(header=header, accel=Accel(linear=vector(push))))
         velocities = wanted.drones.velocity_enu_m_s
-        fed = wanted.drones.acceleration_enu_m_s2
-        if asked is None and np.isfinite(fed).any():  # beside the places, see `OffboardNode`
-            pushes = np.nan_to_num(fed).tolist()
+        feed_forward = wanted.drones.acceleration_enu_m_s2
+        # Beside the places, see `OffboardNode`.
+        if asked is None and np.isfinite(feed_forward).any():
+            pushes = np.nan_to_num(feed_forward).tolist()
             velocities = np.nan_to_num(velocities)
         now = MultiDOFJointTrajectoryPoint(
             transforms=[
@@ -304,9 +305,9 @@ class FormationTopics:
     def show_reference(self, player: FlightPlayer, time_s: float) -> None:
         """Publish the load's reference while there are subscribers."""
         if self._reference.get_subscription_count():
-            asked = player.reference_at(time_s)
-            place = point(asked.position_enu_m)
-            turn = quaternion(asked.orientation_wxyz)
+            reference = player.reference_at(time_s)
+            place = point(reference.position_enu_m)
+            turn = quaternion(reference.orientation_wxyz)
             pose = Pose(position=place, orientation=turn)
             self._reference.publish(PoseStamped(header=in_world(time_s), pose=pose))
 
@@ -364,7 +365,7 @@ class FormationTopics:
             level = DiagnosticStatus.OK
             if fault:
                 level = DiagnosticStatus.ERROR if flying else DiagnosticStatus.WARN
-            told = {
+            entries = {
                 "guard": guard.step.value,
                 f"{health.news}_age_s": f"{health.age_s:.3f}",
                 "tracking_error_m": f"{health.error_m:.3f}",
@@ -377,7 +378,7 @@ class FormationTopics:
                     name=f"{name}: {body}",
                     message=fault or "OK",
                     hardware_id=body,
-                    values=[KeyValue(key=key, value=value) for key, value in told.items()],
+                    values=[KeyValue(key=key, value=value) for key, value in entries.items()],
                 )
             )
         if control is not None:
@@ -443,7 +444,7 @@ class FormationNode(ManagedNode):
         self._goals = GoalSettings()
         self.settings(GoalSettings, self._take_goals)
         self.value("guard", True, "Pause, lower and land when something is wrong in flight.")
-        self.settings(GuardSettings, lambda given: setattr(self._guard, "settings", given))
+        self.settings(GuardSettings, lambda values: setattr(self._guard, "settings", values))
         self.settings(ArmingLimits, lambda limits: setattr(self, "_limits", limits))
         self.add_on_set_parameters_callback(self._on_parameters)  # asked first
         self._shows.show_state("idle")
@@ -465,10 +466,10 @@ class FormationNode(ManagedNode):
     def _fly(self, mission_file: str) -> str:
         """Start a mission; returns why not, or ""."""
         if mission_file:
-            chosen = Parameter("mission_file", value=mission_file)
-            (taken,) = self.set_parameters([chosen])
-            if not taken.successful:
-                return taken.reason
+            parameter = Parameter("mission_file", value=mission_file)
+            (result,) = self.set_parameters([parameter])
+            if not result.successful:
+                return result.reason
         answer = self._on_start(Trigger.Request(), Trigger.Response())
         return "" if answer.success else answer.message
 
@@ -489,26 +490,26 @@ class FormationNode(ManagedNode):
         """Log what a start that was asked for waits for, and the end of a flight."""
         flight = self._flight
         if flight is not None and flight.player.touches_down and flight.end.waits_for:
-            left = [f"{drone} is {phase}" for drone, phase in flight.end.waits_for.items()]
-            self.get_logger().info(f"not over: {', '.join(left)}")
+            phases = [f"{drone} is {phase}" for drone, phase in flight.end.waits_for.items()]
+            self.get_logger().info(f"not over: {', '.join(phases)}")
         waits = self._wanted and flight is None and self.active
-        if missing := self._missing() if waits else []:
-            self.get_logger().warning(f"not started: {', '.join(missing)}")
+        if reasons := self._missing() if waits else []:
+            self.get_logger().warning(f"not started: {', '.join(reasons)}")
 
     def _missing(self) -> list[str]:
         """Conditions that a start waits for."""
-        known = self._known
+        motion = self._known
         lands = self._brief.lands
         ready = (READY,) if lands else (READY, AIRBORNE)
         charge = self._guard.settings.charge_to_start
-        missing = known.missing(self.time_s, ready, charge)
-        if self._brief.delivers and known.oldest_s(self.time_s) > POSE_AGE_S:
-            missing.append("no twists or rotor speeds of all bodies")
+        reasons = motion.missing(self.time_s, ready, charge)
+        if self._brief.delivers and motion.oldest_s(self.time_s) > POSE_AGE_S:
+            reasons.append("no twists or rotor speeds of all bodies")
         if self._brief.delivers and not self._opens_hooks():
-            missing.append(f"nobody listens to {APPLY}")
+            reasons.append(f"nobody listens to {APPLY}")
         if self._shows.listeners < self._listeners:
-            missing.append("too few listen to mission/stage")
-        return missing
+            reasons.append("too few listen to mission/stage")
+        return reasons
 
     def destroy_node(self) -> None:
         """Write the controller's numbers for the command that started the node."""
@@ -617,8 +618,8 @@ class FormationNode(ManagedNode):
         if self._agents_fly and not flies:
             flight.hand_back()
         self._agents_fly = flies
-        asked = flight.player.reference_at(time_s)
-        self._shows.give_task(FLIES if flies else RESTS, asked)
+        reference = flight.player.reference_at(time_s)
+        self._shows.give_task(FLIES if flies else RESTS, reference)
 
     def _end_task(self) -> None:
         """Tell the agents that there is no flight."""
@@ -685,8 +686,8 @@ class FormationNode(ManagedNode):
 
     def _begin_flight(self) -> FlightGuidance:
         plan, forced = self._checked_plan()
-        for found in forced:
-            self._tell(self.time_s, "forced", f"{found.text} (force: {self._force})")
+        for finding in forced:
+            self._tell(self.time_s, "forced", f"{finding.text} (force: {self._force})")
         self.get_logger().info(f"{self._brief.name}: {plan.duration_s:.0f} s planned")
         resume = f"ros2 service call {self.resolve_service_name('~/pause')} std_srvs/srv/SetBool"
         return guidance_of(
@@ -703,8 +704,8 @@ class FormationNode(ManagedNode):
     def _tell(self, time_s: float, kind: str, what: str) -> None:
         """Publish and log an event."""
         self._shows.tell_event(kind, what)
-        told = f"not started: {what}" if kind == "arming" else f"{kind}: {what}"
-        self.say(told, error=kind in _ERRORS)
+        text = f"not started: {what}" if kind == "arming" else f"{kind}: {what}"
+        self.say(text, error=kind in _ERRORS)
 
     def _request(self, request: dict[str, Any]) -> None:
         """Request landings of autopilots, or an event."""
@@ -740,12 +741,12 @@ class FormationNode(ManagedNode):
         if control is None:
             return None
         flew = control.flies
-        asked = control.asked(flight, self._known, time_s)
+        commands = control.asked(flight, self._known, time_s)
         if flew and self._known.oldest_s(time_s) > TOO_OLD_S:
             self.get_logger().error("motion of load or drones is missing: formation instead")
         for kind, what in control.take_events():
             self._tell(time_s, kind, what)
-        return asked and (asked[0].tolist(), asked[1].tolist())
+        return commands and (commands[0].tolist(), commands[1].tolist())
 
     def _on_goal(self, message: PoseStamped) -> None:
         try:
@@ -765,10 +766,10 @@ class FormationNode(ManagedNode):
             answer.message = "cannot start: the node is not active"
             return answer
         ready = not self._missing()
-        missing = self._known.unseen(self.time_s)
+        bodies = self._known.unseen(self.time_s)
         answer.message = "starting" if ready else "starts when all drones are ready"
-        if missing:
-            answer.message += f"; no pose of {', '.join(missing)}"
+        if bodies:
+            answer.message += f"; no pose of {', '.join(bodies)}"
         try:
             if ready:
                 self._checked_plan()
@@ -805,13 +806,13 @@ class FormationNode(ManagedNode):
     def _chosen_mission(self, path: Path) -> Brief:
         if self._player is not None:
             raise CommandRefusal("mission_file cannot be changed while a mission is flown")
-        chosen = read_brief(path)
-        if chosen.system.n_drones != self._brief.system.n_drones:
+        brief = read_brief(path)
+        if brief.system.n_drones != self._brief.system.n_drones:
             raise CommandRefusal(
-                f"mission_file: {path} is for {chosen.system.n_drones} drones, but this node flies "
+                f"mission_file: {path} is for {brief.system.n_drones} drones, but this node flies "
                 f"{self._brief.system.n_drones}"
             )
-        return chosen
+        return brief
 
 
 def main(args: list[str] | None = None) -> int:

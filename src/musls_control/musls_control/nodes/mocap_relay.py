@@ -72,8 +72,10 @@ class MocapRelayNode(SteppedNode):
         attitude = self.number("attitude_std_rad", 0.005, 1e-5, 1.0, "Noise per axis [rad].")
         self._position_variance = np.full(3, position**2, np.float32)
         self._attitude_variance = np.full(3, attitude**2, np.float32)
-        flown = self.value("mission_file", "", "Scenario (resolved): what its bodies can do.")
-        self._capture = self._judge_of(flown)
+        mission_file = self.value(
+            "mission_file", "", "Scenario (resolved): what its bodies can do."
+        )
+        self._capture = self._judge_of(mission_file)
         self.settings(MocapLimits, lambda limits: setattr(self._capture, "limits", limits))
         self._told: dict[str, str] = dict.fromkeys(self._bodies, "")
         self._latencies_s: list[float] = []
@@ -81,8 +83,8 @@ class MocapRelayNode(SteppedNode):
         self._silent: set[str] = set()
         self._counted = dict.fromkeys(self._bodies, 0)
         self._next_report_s = self._next_warning_s = self._begun_s = 0.0
-        given = self.value("px4_namespaces", [""], "As of the offboard node.")
-        self._make_outputs(vehicles(instances, given))
+        namespaces = self.value("px4_namespaces", [""], "As of the offboard node.")
+        self._make_outputs(vehicles(instances, namespaces))
         self._listen(kind, names)
         if self.value("base_links", False, BASE_LINKS):
             publish_same_frames(self, {f"{body}/base_link": body for body in self._bodies})
@@ -92,22 +94,23 @@ class MocapRelayNode(SteppedNode):
         """Filter of each body."""
         return self._capture.filters
 
-    def _judge_of(self, flown: str) -> CaptureFilter:
+    def _judge_of(self, mission_file: str) -> CaptureFilter:
         """Filter of the captured poses, from the abilities of the bodies of the flown system."""
-        if not flown:
+        if not mission_file:
             return CaptureFilter(self._bodies, MocapLimits())
-        brief = read_brief(Path(flown))
+        brief = read_brief(Path(mission_file))
         count = brief.system.n_drones
-        known = {"load", *(f"drone_{i + 1}" for i in range(count))}
-        if strangers := [body for body in self._bodies if body not in known]:
+        names = {"load", *(f"drone_{i + 1}" for i in range(count))}
+        if strangers := [body for body in self._bodies if body not in names]:
             raise ConfigError(
-                f"parameter drones: {strangers[0]} is not in {flown}, which is for {count} drones"
+                f"parameter drones: {strangers[0]} is not in {mission_file}, which is for {count} "
+                "drones"
             )
         # Hooks of a delivery close and open where nobody tells the relay.
         tied = not brief.delivers
         return CaptureFilter.of(self._bodies, MocapLimits(), brief.system, tied=tied)
 
-    def _make_outputs(self, found: Sequence[Vehicle]) -> None:
+    def _make_outputs(self, fleet: Sequence[Vehicle]) -> None:
         self._pose_out = {
             body: self.create_publisher(PoseStamped, f"{body}/pose", 10) for body in self._bodies
         }
@@ -116,7 +119,7 @@ class MocapRelayNode(SteppedNode):
             f"drone_{vehicle.drone}": px4_topic(
                 vehicle.namespace, "in", VehicleOdometry, "vehicle_visual_odometry"
             )
-            for vehicle in found
+            for vehicle in fleet
         }
         self._odometry_out: dict[str, Publisher] = {
             body: self.create_publisher(VehicleOdometry, topic, 10)
@@ -134,7 +137,7 @@ class MocapRelayNode(SteppedNode):
         self.create_subscription(
             String, "events", lambda m: self._capture.on_event(m.data), CHANGES
         )
-        for vehicle in found:
+        for vehicle in fleet:
             status = px4_topic(vehicle.namespace, "out", VehicleStatus)
             attitude = px4_topic(vehicle.namespace, "out", VehicleAttitude)
             drone = f"drone_{vehicle.drone}"
@@ -183,10 +186,10 @@ class MocapRelayNode(SteppedNode):
 
     def _take_all(self, driver: Driver, message: Any) -> None:
         """Take a message that has all bodies."""
-        for seen in getattr(message, driver.bodies):
-            body = self._body_of.get(getattr(seen, driver.name))
+        for entry in getattr(message, driver.bodies):
+            body = self._body_of.get(getattr(entry, driver.name))
             if body is not None:
-                self._take(body, message.header.stamp, seen.pose)
+                self._take(body, message.header.stamp, entry.pose)
 
     def _take(self, body: str, when: Any, pose: Pose) -> None:
         now_s = self._now_s
@@ -208,10 +211,12 @@ class MocapRelayNode(SteppedNode):
         header = in_world(time_s)
         self._pose_out[body].publish(PoseStamped(header=header, pose=pose))
         place = vector(vector_of(pose.position))
-        moved = Transform(translation=place, rotation=pose.orientation)
+        transform = Transform(translation=place, rotation=pose.orientation)
         self._tf_out.publish(
             TFMessage(
-                transforms=[TransformStamped(header=header, child_frame_id=body, transform=moved)]
+                transforms=[
+                    TransformStamped(header=header, child_frame_id=body, transform=transform)
+                ]
             )
         )
 
@@ -243,10 +248,10 @@ class MocapRelayNode(SteppedNode):
             self._next_report_s = time_s + REPORT_S
             milliseconds = 1e3 * np.array(self._latencies_s)
             self._latencies_s.clear()
-            dropped = {b: f.dropped for b, f in self.filters.items() if f.dropped}
+            drops = {b: f.dropped for b, f in self.filters.items() if f.dropped}
             self.get_logger().info(
                 f"{len(milliseconds)} poses, latency mean {milliseconds.mean():.1f} ms, largest "
-                f"{milliseconds.max():.1f} ms, dropped {dropped or 'none'}"
+                f"{milliseconds.max():.1f} ms, dropped {drops or 'none'}"
             )
 
     def _warn(self, time_s: float) -> None:

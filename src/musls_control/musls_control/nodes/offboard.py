@@ -128,13 +128,13 @@ class DroneLink:
             return
         self._compared_s = time_s
         self._take_pose(time_s)
-        if (told := newest(self._odometry)) is not None:
-            place = np.array(told.position, np.float64)
-            turn = np.array(told.q, np.float64)
-            speed_m_s = float(np.linalg.norm(np.nan_to_num(told.velocity)))
+        if (message := newest(self._odometry)) is not None:
+            place = np.array(message.position, np.float64)
+            turn = np.array(message.q, np.float64)
+            speed_m_s = float(np.linalg.norm(np.nan_to_num(message.velocity)))
             self._believed_s = time_s if np.isfinite([*place, *turn]).all() else -np.inf
             self._believed = Placement(
-                1e-6 * told.timestamp_sample,
+                1e-6 * message.timestamp_sample,
                 world_enu_ned(place) + self.origin_enu_m,
                 orientation_enu_ned(turn),
                 speed_m_s,
@@ -168,22 +168,22 @@ class DroneLink:
         if reason != self._shown[1]:
             self._reason.publish(String(data=reason))
         self._shown = (phase, reason)
-        told = ": ".join(part for part in (self.name, phase.value, reason) if part)
-        self.node.say(told, error=bool(reason))
+        text = ": ".join(part for part in (self.name, phase.value, reason) if part)
+        self.node.say(text, error=bool(reason))
 
     def stream(self, time_s: float) -> None:
         """Send set-point and heartbeat; the heartbeat comes last and completes the answer."""
-        wanted = self.session.setpoint
+        setpoint = self.session.setpoint
         now_us = microseconds(time_s)
-        if wanted is None:  # nothing was asked for yet
+        if setpoint is None:  # nothing was asked for yet
             return
-        position = world_enu_ned(wanted.position_enu_m - self.origin_enu_m).astype(np.float32)
-        velocity = world_enu_ned(wanted.velocity_enu_m_s).astype(np.float32)
+        position = world_enu_ned(setpoint.position_enu_m - self.origin_enu_m).astype(np.float32)
+        velocity = world_enu_ned(setpoint.velocity_enu_m_s).astype(np.float32)
         acceleration = _NOT_GIVEN
-        push = wanted.acceleration_enu_m_s2
+        push = setpoint.acceleration_enu_m_s2
         flies = self.session.phase in (Phase.FLYING, Phase.SILENT)
-        pushed = wanted.pushed and flies
-        if push is not None and (flies or not wanted.pushed):
+        pushed = setpoint.pushed and flies
+        if push is not None and (flies or not setpoint.pushed):
             acceleration = world_enu_ned(push).astype(np.float32)
         if pushed:  # a controller's; a drone that holds keeps its place
             position = velocity = _NOT_GIVEN
@@ -194,7 +194,7 @@ class DroneLink:
                 velocity=velocity,
                 acceleration=acceleration,
                 jerk=_NOT_GIVEN,
-                yaw=float(yaw_enu_ned(wanted.yaw_enu_rad)),
+                yaw=float(yaw_enu_ned(setpoint.yaw_enu_rad)),
                 yawspeed=0.0,
             )
         )
@@ -253,15 +253,15 @@ class DroneLink:
 
     def unproved(self) -> str:
         """Evidence that is still missing that the vehicle is the drone of its poses."""
-        missing = [
+        topics = [
             name
-            for name, heard in (
+            for name, value in (
                 (self.odometry_topic, self._believed),
                 (f"{self.name}/pose", self._seen),
             )
-            if heard is None
+            if value is None
         ]
-        return f"nothing on {' and '.join(missing)}" if missing else "estimate not valid yet"
+        return f"nothing on {' and '.join(topics)}" if topics else "estimate not valid yet"
 
 
 def battery_state(told: px4.BatteryStatus, time_s: float) -> BatteryState:
@@ -289,7 +289,7 @@ class OffboardNode(ManagedNode):
     def __init__(self) -> None:
         super().__init__("offboard")
         instances = self.value("drones", [1, 2, 3], "PX4 instances, from 1.")
-        found = vehicles(
+        fleet = vehicles(
             instances,
             self.value("px4_namespaces", [""], NAMESPACES),
             self.value("system_ids", [0], "MAV_SYS_ID of each PX4; [0]: instance + 1."),
@@ -310,7 +310,7 @@ class OffboardNode(ManagedNode):
         places = np.array(origins).reshape(-1, 3)
         self._links = {
             f"drone_{vehicle.drone}": DroneLink(self, vehicle, place)
-            for vehicle, place in zip(found, places, strict=True)
+            for vehicle, place in zip(fleet, places, strict=True)
         }
         self._beat_s = -np.inf
         self._beat_every_s = 0.0
@@ -325,7 +325,7 @@ class OffboardNode(ManagedNode):
                 Trigger, f"~/land_{name}", lambda _, answer, n=name: self._land([n], answer)
             )
         self.create_timer(WAITING_HINT_S, self._explain_silence, clock=steady_clock())
-        self.publish_alone(px4_topic(found[0].namespace, "in", px4.TrajectorySetpoint))
+        self.publish_alone(px4_topic(fleet[0].namespace, "in", px4.TrajectorySetpoint))
         self.come_up()
 
     @property
@@ -364,12 +364,12 @@ class OffboardNode(ManagedNode):
 
     def _land(self, names: Sequence[str], answer: Trigger.Response) -> Trigger.Response:
         links = {name: self._links[name] for name in names}
-        heard = [n for n, link in links.items() if link.session.heard(self.time_s)]
-        silent = [name for name in links if name not in heard]
+        reachable = [n for n, link in links.items() if link.session.heard(self.time_s)]
+        silent = [name for name in links if name not in reachable]
         for link in links.values():
             link.session.land = link.session.land or link.session.may_fly
-        answer.success = bool(heard)
-        answer.message = f"landing {', '.join(heard)}" if heard else "nothing landed"
+        answer.success = bool(reachable)
+        answer.message = f"landing {', '.join(reachable)}" if reachable else "nothing landed"
         if silent:
             answer.message += f"; not heard: {', '.join(silent)}"
         return answer
@@ -379,8 +379,8 @@ class OffboardNode(ManagedNode):
         if not message.points or not self.active:
             return
         point = message.points[0]
-        begun = point.time_from_start
-        flight_s = begun.sec + begun.nanosec * 1e-9
+        since_start = point.time_from_start
+        flight_s = since_start.sec + since_start.nanosec * 1e-9
         pushes = point.accelerations or [None] * len(message.joint_names)
         for name, place, move, push in zip(
             message.joint_names, point.transforms, point.velocities, pushes, strict=False
@@ -415,12 +415,12 @@ class OffboardNode(ManagedNode):
                     "(prove_identity)"
                 )
                 continue
-            wanted = link.status_topic
-            base = wanted.rsplit("_v", 1)[0]
+            topic = link.status_topic
+            base = topic.rsplit("_v", 1)[0]
             others = [t for t, _ in self.get_topic_names_and_types() if t.startswith(base)]
-            others = [t for t in others if t != wanted and self.count_publishers(t)]
+            others = [t for t in others if t != topic and self.count_publishers(t)]
             self.get_logger().warning(
-                f"{link.name}: nothing on {wanted}; "
+                f"{link.name}: nothing on {topic}; "
                 + (
                     f"there is {others[0]}: PX4 of another release than px4_msgs"
                     if others

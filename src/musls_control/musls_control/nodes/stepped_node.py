@@ -115,12 +115,12 @@ class DescribedNode(Node):
         `take`: gets the settings now, and again whenever parameters change. Fields that are
         parameters already count, too.
         """
-        known = json_schema(kind)["properties"]
-        for name, of in known.items():
+        properties = json_schema(kind)["properties"]
+        for name, of in properties.items():
             if "minimum" in of:
                 text = f"{of['description'].removesuffix('.')} [{unit_of(name)}]"
                 self.number(name, of["default"], of["minimum"], of["maximum"], text)
-        names = [name for name in known if self.has_parameter(name)]
+        names = [name for name in properties if self.has_parameter(name)]
 
         def changed(parameters: list) -> SetParametersResult:
             new = {p.name: p.value for p in parameters}
@@ -298,8 +298,8 @@ def _not_called(_: Any) -> None:
 def newest(subscription: Subscription) -> Any:
     """The message of an `unattended` subscription that came since the last call, or None."""
     with subscription.handle:
-        found = subscription.handle.take_message(subscription.msg_type, False)
-    return None if found is None else found[0]
+        pair = subscription.handle.take_message(subscription.msg_type, False)
+    return None if pair is None else pair[0]
 
 
 class ManagedNode(LifecycleNodeMixin, SteppedNode):
@@ -326,16 +326,18 @@ class ManagedNode(LifecycleNodeMixin, SteppedNode):
         answer: ChangeState.Response,
     ) -> ChangeState.Response:
         """Answer also what the state machine cannot do; it cannot take a shutdown back either."""
-        asked = request.transition
-        if (asked.id in SHUTDOWNS or "shutdown" in asked.label) and self.busy:
+        transition = request.transition
+        if (transition.id in SHUTDOWNS or "shutdown" in transition.label) and self.busy:
             self.get_logger().error(f"not shut down: {self.busy}")
             answer.success = False
             return answer
         try:
             return change(request, answer)
         except RuntimeError as error:  # rcl's, of a transition that the present state has not
-            told = str(error).partition(", at ")[0]
-            self.get_logger().error(f"transition {asked.label or asked.id} refused: {told}")
+            reason = str(error).partition(", at ")[0]
+            self.get_logger().error(
+                f"transition {transition.label or transition.id} refused: {reason}"
+            )
             answer.success = False
             return answer
 

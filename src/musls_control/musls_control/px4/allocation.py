@@ -116,12 +116,12 @@ class RotorLayout:
             "km": (USUAL_KM_M, np.abs(self.km).mean()),
             "ct": (USUAL_CT, np.abs(self.ct).mean()),
         }
-        scaled: dict[str, Any] = {
+        changes: dict[str, Any] = {
             name: [usual / present * value for value in getattr(self, name)]
             for name, (usual, present) in sizes.items()
             if present > 0.0
         }
-        return replace(self, **scaled)
+        return replace(self, **changes)
 
     def with_parameters(self, parameters: Mapping[str, float]) -> RotorLayout:
         """Return the layout with the CA_ROTORn_* of a parameter set in place."""
@@ -163,8 +163,8 @@ def build_mixer(rotors: RotorLayout) -> np.ndarray:
     if np.linalg.matrix_rank(controlled, tol=1e-6 * np.abs(controlled).max()) < 4:
         raise ConfigError(CANNOT_STEER)
     inverse = np.linalg.pinv(matrix)
-    used = np.maximum((np.abs(inverse[:, :2]) > 1e-3).sum(axis=0), 1)
-    roll_pitch = np.sqrt((inverse[:, :2] ** 2).sum(axis=0) / (used / 2.0)).max()
+    n_rotors = np.maximum((np.abs(inverse[:, :2]) > 1e-3).sum(axis=0), 1)
+    roll_pitch = np.sqrt((inverse[:, :2] ** 2).sum(axis=0) / (n_rotors / 2.0)).max()
     yaw = inverse[:, 2].max()
     thrust_column = np.abs(inverse[:, 5])
     thrust = thrust_column.sum() / max((thrust_column > 1.2e-7).sum(), 1)
@@ -333,18 +333,18 @@ def gains(drone: Drone, gravity_m_s2: float) -> dict[str, float]:
     if drone.model == X500:
         return {}
     slower = max(1.0, math.sqrt(rotor_lag_s(drone) / X500_ROTOR_LAG_S))
-    found = {}
+    values = {}
     authority = torque_authority_rad_s2(drone, gravity_m_s2)
     for axis, reference, own in zip(
         ("ROLL", "PITCH", "YAW"), X500_AUTHORITY_RAD_S2, authority, strict=True
     ):
         p, i, d = (PX4_PARAMETERS[f"MC_{axis}RATE_{term}"].default for term in "PID")
         ratio = min(reference / own, MAX_RATE_GAIN[axis] / p)
-        found[f"MC_{axis}RATE_P"] = p * ratio
-        found[f"MC_{axis}RATE_I"] = i * ratio / slower
+        values[f"MC_{axis}RATE_P"] = p * ratio
+        values[f"MC_{axis}RATE_I"] = i * ratio / slower
         if d > 0.0:
-            wanted = (1.0 + reference * d) * slower - 1.0
-            found[f"MC_{axis}RATE_D"] = min(wanted / reference * ratio, MAX_RATE_D_GAIN)
+            target = (1.0 + reference * d) * slower - 1.0
+            values[f"MC_{axis}RATE_D"] = min(target / reference * ratio, MAX_RATE_D_GAIN)
     for name, power in (
         ("MC_ROLL_P", 1),
         ("MC_PITCH_P", 1),
@@ -354,5 +354,5 @@ def gains(drone: Drone, gravity_m_s2: float) -> dict[str, float]:
         ("MPC_XY_VEL_I_ACC", 2),
     ):
         if slower > 1.0:
-            found[name] = PX4_PARAMETERS[name].default / slower**power
-    return {name: float(f"{value:.4g}") for name, value in found.items()}
+            values[name] = PX4_PARAMETERS[name].default / slower**power
+    return {name: float(f"{value:.4g}") for name, value in values.items()}

@@ -194,13 +194,13 @@ def control_rates(s, rates_setpoint, gyro, armed, may_be_landed, p):
     )
     for i in range(3):
         p_gain, i_gain, d_gain, feed_forward, limit = gains[i]
-        wanted = rates_setpoint[i]
+        setpoint = rates_setpoint[i]
         rate = gyro.omega[i]
-        follow = p_gain * (wanted - rate) + s.integral[i] - d_gain * gyro.omega_derivative[i]
-        s.torque_setpoint[i] = follow + feed_forward * wanted
+        follow = p_gain * (setpoint - rate) + s.integral[i] - d_gain * gyro.omega_derivative[i]
+        s.torque_setpoint[i] = follow + feed_forward * setpoint
         if armed != 0 and may_be_landed == 0:
             s.integral[i] = integrate_axis(
-                s.integral[i], wanted - rate, s.unallocated_torque[i], i_gain, limit, p.dt_s
+                s.integral[i], setpoint - rate, s.unallocated_torque[i], i_gain, limit, p.dt_s
             )
 
 

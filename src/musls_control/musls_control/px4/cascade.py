@@ -230,13 +230,13 @@ class Px4Cascade(Autopilot):
             raise ConfigError(f"n_drones = {n_drones} must be at least 1")
         self.n_drones = n_drones
         self.parameters = tuple(
-            px4_parameters(given)
-            for given in _per_drone(parameters or {}, Mapping, n_drones, "parameters")
+            px4_parameters(values)
+            for values in _per_drone(parameters or {}, Mapping, n_drones, "parameters")
         )
         layouts = _per_drone(rotors or RotorLayout.x500(), RotorLayout, n_drones, "rotors")
         self.rotors = tuple(
-            layout.with_parameters(given)
-            for layout, given in zip(layouts, self.parameters, strict=True)
+            layout.with_parameters(values)
+            for layout, values in zip(layouts, self.parameters, strict=True)
         )
         if len({layout.n_rotors for layout in self.rotors}) > 1:
             raise ConfigError(
@@ -246,8 +246,8 @@ class Px4Cascade(Autopilot):
         self.n_rotors = self.rotors[0].n_rotors
         self.mixers = np.stack([build_mixer(layout) for layout in self.rotors])
         self.constants = np.zeros(n_drones, PARAMETER_DTYPE)
-        for record, given in zip(self.constants, self.parameters, strict=True):
-            fill_parameter_record(record, given)
+        for record, values in zip(self.constants, self.parameters, strict=True):
+            fill_parameter_record(record, values)
         self._state = np.zeros(n_drones, STATE_DTYPE)
         self.reset()
 
@@ -271,24 +271,24 @@ class Px4Cascade(Autopilot):
         (n_drones, 3). What the set-points feed forward, (n_drones, 3), no integrator holds.
         """
         self.reset(in_flight=True)
-        fed = np.zeros((self.n_drones, 3)) if fed_enu_m_s2 is None else fed_enu_m_s2
+        feed_forward = np.zeros((self.n_drones, 3)) if fed_enu_m_s2 is None else fed_enu_m_s2
         for s, p, mixer, u, up, (fed_x, fed_y, fed_z) in zip(
             self._state,
             self.constants,
             self.mixers,
             throttle,
             thrust_direction_enu,
-            fed,
+            feed_forward,
             strict=True,
         ):
             roll, pitch, yaw, thrust = np.linalg.lstsq(mixer[:, :4], u, rcond=None)[0]
-            needed = -thrust * up[2]
-            hover = float(np.clip(needed, p["hover_thrust_min"], p["hover_thrust_max"]))
+            demand = -thrust * up[2]
+            hover = float(np.clip(demand, p["hover_thrust_min"], p["hover_thrust_max"]))
             s["position"]["hover_thrust"] = s["hover"]["hover_thrust"] = hover
             s["land"]["hover_throttle"] = hover
             # Thrust along (a_x, a_y, a_z - g) with h (1 - a_z / g) upwards; errors are zero.
             tilt = GRAVITY_M_S2 / up[2]
-            vertical = (hover - needed) * GRAVITY_M_S2 / hover
+            vertical = (hover - demand) * GRAVITY_M_S2 / hover
             level = up[1] * tilt - fed_y, up[0] * tilt - fed_x
             s["position"]["velocity_integral"] = *level, vertical + fed_z
             s["position"]["thrust_setpoint"] = -thrust * np.array([up[1], up[0], -up[2]])
@@ -338,18 +338,18 @@ class Px4Cascade(Autopilot):
 
         The chain counts its own steps; `time_s` is for the interface only.
         """
-        told = setpoint.data
-        known = estimate.drones.data
+        setpoints = setpoint.data
+        estimates = estimate.drones.data
         commands = out.data
         n = self.n_drones
         n_rotors = self.n_rotors
-        if not (len(told) == len(known) == n and commands.shape == (n, 2, n_rotors)):
+        if not (len(setpoints) == len(estimates) == n and commands.shape == (n, 2, n_rotors)):
             raise ConfigError(
                 f"the cascade has {n} drones with {n_rotors} rotors, got set-points of "
-                f"{len(told)}, estimates of {len(known)} drones and commands of shape "
+                f"{len(setpoints)}, estimates of {len(estimates)} drones and commands of shape "
                 f"{commands.shape}"
             )
-        step_drones(told, known, self.constants, self._state, self.mixers, commands)
+        step_drones(setpoints, estimates, self.constants, self._state, self.mixers, commands)
         return out
 
     @property
@@ -400,11 +400,11 @@ def fill_parameter_record(record: np.void, parameters: Mapping[str, float]) -> N
     record["hover_thrust_max"] = min(max(hover + reach, 0.2), 0.9)
 
 
-def _per_drone(given, single_type: type, n_drones: int, name: str) -> list:
+def _per_drone(one_or_many, single_type: type, n_drones: int, name: str) -> list:
     """Repeat a single value for every drone, or check the length of a sequence."""
-    if isinstance(given, single_type):
-        return [given] * n_drones
-    values = list(given)
+    if isinstance(one_or_many, single_type):
+        return [one_or_many] * n_drones
+    values = list(one_or_many)
     if len(values) != n_drones:
         raise ConfigError(f"{name} has {len(values)} entries for {n_drones} drones")
     return values

@@ -181,10 +181,10 @@ class Status:
             return ""
         if self.nav_state in (NAVIGATION_STATE_LAND, NAVIGATION_STATE_OFFBOARD):
             return ""
-        wanted = ", ".join(f"{name} {value:g}" for name, value in LOSS_PARAMETERS.items())
+        parameters = ", ".join(f"{name} {value:g}" for name, value in LOSS_PARAMETERS.items())
         return (
             f"its failsafe flies mode {self.nav_state}, not {NAVIGATION_STATE_LAND} (land); where "
-            f"guidance was lost, PX4 ought to have {wanted}"
+            f"guidance was lost, PX4 ought to have {parameters}"
         )
 
 
@@ -305,9 +305,9 @@ class OffboardSession:
     @property
     def doubt(self) -> str:
         """Why the vehicle may not be the drone that it is taken for; "" without a reason."""
-        told = self.status.system_id
-        if self.settings.prove_identity and self.system_id and told not in (0, self.system_id):
-            return f"its PX4 has MAV_SYS_ID {told}, not {self.system_id} (system_ids)"
+        system_id = self.status.system_id
+        if self.settings.prove_identity and self.system_id and system_id not in (0, self.system_id):
+            return f"its PX4 has MAV_SYS_ID {system_id}, not {self.system_id} (system_ids)"
         return self._doubt if self.settings.prove_identity else ""
 
     def stand_down(self) -> None:
@@ -440,8 +440,8 @@ class OffboardSession:
         if self._tries >= self.settings.tries:
             answer = "no answer"
             if self._result is not None:
-                known = self._result < len(_RESULTS)
-                answer = f"result {self._result}" + (f" ({_RESULTS[self._result]})" * known)
+                has_name = self._result < len(_RESULTS)
+                answer = f"result {self._result}" + (f" ({_RESULTS[self._result]})" * has_name)
             tries = self.settings.tries
             self.reason = f"could not {command.name}: {tries} tries, {answer}"
             # In the air the stream must not end, and a landing is asked for again.
@@ -522,9 +522,9 @@ def vehicles(
     drones: Sequence[int], namespaces: Sequence[str] = ("",), system_ids: Sequence[int] = (0,)
 ) -> list[Vehicle]:
     """PX4s of drones; [""] and [0] stand for those of their instances."""
-    found = [px4_namespace(i) for i in drones] if list(namespaces) == [""] else list(namespaces)
+    names = [px4_namespace(i) for i in drones] if list(namespaces) == [""] else list(namespaces)
     ids = [target_system(i) for i in drones] if list(system_ids) == [0] else list(system_ids)
-    for name, values in (("drones", drones), ("px4_namespaces", found), ("system_ids", ids)):
+    for name, values in (("drones", drones), ("px4_namespaces", names), ("system_ids", ids)):
         if len(values) != len(drones):
             raise ConfigError(
                 f"parameter {name} has {len(values)} values, must have {len(drones)}: one a drone"
@@ -533,13 +533,13 @@ def vehicles(
             raise ConfigError(
                 f"parameter {name} = {list(values)}: each instance may be given only once"
             )
-    for name in found:
+    for name in names:
         if not re.fullmatch(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", name):
             raise ConfigError(f"parameter px4_namespaces: {name!r} is no namespace of ROS")
     for number in ids:
         if not 1 <= number <= LAST_SYSTEM:
             raise ConfigError(f"parameter system_ids: {number}: must be 1 to {LAST_SYSTEM}")
-    return [Vehicle(*row) for row in zip(drones, found, ids, strict=True)]
+    return [Vehicle(*row) for row in zip(drones, names, ids, strict=True)]
 
 
 def px4_topic(vehicle: int | str, direction: str, message: type, name: str = "") -> str:

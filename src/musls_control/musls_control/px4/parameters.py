@@ -120,8 +120,8 @@ def px4_parameters(overrides: Mapping[str, float]) -> Mapping[str, float]:
     ):
         rising = [values[name] for name in names]
         if sorted(rising) != rising:
-            listed = " <= ".join(f"{name} ({values[name]:g})" for name in names)
-            raise ConfigError(f"PX4 parameters must satisfy {listed}")
+            inequality = " <= ".join(f"{name} ({values[name]:g})" for name in names)
+            raise ConfigError(f"PX4 parameters must satisfy {inequality}")
     return MappingProxyType(values)
 
 

@@ -171,9 +171,9 @@ def saturate_thrust(s, p):
     if (tz >= -s.thrust_min and error_z >= 0.0) or (tz <= -p.MPC_THR_MAX and error_z <= 0.0):
         s.velocity_error[2] = 0.0
     horizontal = math.hypot(tx, ty)
-    kept = min(horizontal, p.MPC_THR_XY_MARG)
+    margin = min(horizontal, p.MPC_THR_XY_MARG)
     max_squared = p.MPC_THR_MAX * p.MPC_THR_MAX
-    tz = max(tz, -math.sqrt(max(max_squared - kept * kept, 0.0)))
+    tz = max(tz, -math.sqrt(max(max_squared - margin * margin, 0.0)))
     room = math.sqrt(max(max_squared - tz * tz, 0.0))
     if horizontal > room:
         tx = tx / horizontal * room

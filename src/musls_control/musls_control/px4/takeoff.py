@@ -254,8 +254,8 @@ def fuse_vertical_acceleration(s, acceleration_up, thrust, noise_scale, p):
     residual = innovation
     if ratio < 1.0:
         gain = s.variance * h / innovation_variance
-        moved = s.hover_thrust + gain * innovation
-        s.hover_thrust = min(max(moved, p.hover_thrust_min), p.hover_thrust_max)
+        estimate = s.hover_thrust + gain * innovation
+        s.hover_thrust = min(max(estimate, p.hover_thrust_min), p.hover_thrust_max)
         s.variance = min(max((1.0 - gain * h) * s.variance, 1e-10), 1.0)
         residual = acceleration_up - (GRAVITY_M_S2 * thrust / s.hover_thrust - GRAVITY_M_S2)
     elif abs(s.signed_ratio_lp) > 0.2:

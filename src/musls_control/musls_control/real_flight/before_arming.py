@@ -66,13 +66,13 @@ def check_before_arming(
     return forced
 
 
-def _forced(found: Iterable[Finding], *, force: bool) -> list[Finding]:
+def _forced(all_findings: Iterable[Finding], *, force: bool) -> list[Finding]:
     """Findings that would refuse the flight but are overruled.
 
     Raises:
         ConfigError: The first one that is not, or cannot be.
     """
-    refusing = [finding for finding in found if finding.refuses]
+    refusing = [finding for finding in all_findings if finding.refuses]
     for finding in refusing:
         if not (force and finding.can_be_forced):
             raise ConfigError(finding.text)
@@ -108,21 +108,21 @@ def _check_places(
     standing = ground.drone_position_enu_m
     apart_m = np.linalg.norm(standing[:, None, :2] - places, axis=2)
     drones, nearest = linear_sum_assignment(apart_m**2)
-    kept = np.sum(apart_m.diagonal() ** 2)
+    own_sum = np.sum(apart_m.diagonal() ** 2)
     beyond = _beyond_reach(system, ground, limits) if tied else ""
     exchanged = replace(ground, drone_position_enu_m=standing[np.argsort(nearest)])
     if beyond and _beyond_reach(system, exchanged, limits):
         raise ConfigError(beyond)
-    if np.sum(apart_m[drones, nearest] ** 2) >= kept * (1.0 - 1e-6):
+    if np.sum(apart_m[drones, nearest] ** 2) >= own_sum * (1.0 - 1e-6):
         return
-    told = ", ".join(
+    ways = ", ".join(
         f"drone_{i + 1} would fly to that of drone_{j + 1} ({apart_m[i, j]:.2f} m; "
         f"{apart_m[i, i]:.2f} m to its own)"
         for i, j in zip(drones, nearest, strict=True)
         if i != j
     )
     raise ConfigError(
-        f"drones stand in each other's places: by the shortest ways {told}; exchange them with "
+        f"drones stand in each other's places: by the shortest ways {ways}; exchange them with "
         "their cables, or their names in the motion capture (rigid_bodies)"
     )
 
@@ -143,8 +143,8 @@ def _beyond_reach(system: RigSystem, ground: GroundSpot, limits: ArmingLimits) -
         if at_load.body != "load" or at_drone.body not in names:
             continue  # no drone hangs on it
         hook = np.array([at_load.point_m])
-        (turned,), _ = drone_poses(places["load"], ground.load_yaw_rad, hook, np.zeros(1))
-        far_m = float(np.linalg.norm(places[at_drone.body] - turned))
+        (place,), _ = drone_poses(places["load"], ground.load_yaw_rad, hook, np.zeros(1))
+        far_m = float(np.linalg.norm(places[at_drone.body] - place))
         reach_m = cable.length_m + float(np.linalg.norm(at_drone.point_m))
         if far_m > reach_m + limits.reach_margin_m:
             return (

@@ -96,11 +96,11 @@ def abilities_of(system: RigSystem) -> dict[str, Abilities]:
         )
     limits = ("MC_ROLLRATE_MAX", "MC_PITCHRATE_MAX", "MC_YAWRATE_MAX")
     rate = np.linalg.norm([np.radians(PX4_PARAMETERS[name].default) for name in limits])
-    found = {"load": load}
+    abilities = {"load": load}
     for k, (drone, thrust_n) in enumerate(zip(system.drones, thrusts_n, strict=True)):
         most_m_s2 = JERK_MARGIN * thrust_n / drone.mass_kg + STANDARD_GRAVITY_M_S2
-        found[f"drone_{k + 1}"] = Abilities(most_m_s2, RATE_MARGIN * float(rate))
-    return found
+        abilities[f"drone_{k + 1}"] = Abilities(most_m_s2, RATE_MARGIN * float(rate))
+    return abilities
 
 
 class CaptureFilter:
@@ -134,15 +134,15 @@ class CaptureFilter:
         cls, bodies: Sequence[str], limits: MocapLimits, system: RigSystem, *, tied: bool = True
     ) -> CaptureFilter:
         """Filter for a system's load and drones; `tied` if its cables join them all the time."""
-        found = cls(bodies, limits, abilities_of(system))
+        capture = cls(bodies, limits, abilities_of(system))
         reels = {winch.cable for winch in system.winches} | {
             end.cable for end in chain.from_iterable(p.cables for p in system.pulleys)
         }
         for k, cable in enumerate(system.cables if tied else ()):
             at_load, at_drone = sorted(system.ends(k), key=lambda end: end.body != "load")
-            if at_load.body == "load" and at_drone.body in found.filters and k + 1 not in reels:
-                found._cables[k + 1] = (at_load, at_drone, cable.length_m)
-        return found
+            if at_load.body == "load" and at_drone.body in capture.filters and k + 1 not in reels:
+                capture._cables[k + 1] = (at_load, at_drone, cable.length_m)
+        return capture
 
     @property
     def limits(self) -> MocapLimits:
@@ -211,9 +211,9 @@ class CaptureFilter:
         if not self.armed:
             return self._axes(now_s, body, sample)
         if self.filters[body].passed_s(now_s, sample) > VELOCITY_S and self.filters[body].flies:
-            taken = self._exchange(now_s, body, sample)
-            if taken is not None:
-                return taken
+            refusal = self._exchange(now_s, body, sample)
+            if refusal is not None:
+                return refusal
         return self._beyond_cable(now_s, body, sample)
 
     def _exchange(self, now_s: float, body: str, sample: Sample) -> Refusal | None:
@@ -253,9 +253,9 @@ class CaptureFilter:
             drone.body: self._beyond_m(now_s, at_load, drone, length_m, body, sample)
             for at_load, drone, length_m in self._cables.values()
         }
-        known = {drone: beyond_m for drone, beyond_m in apart.items() if beyond_m is not None}
-        beyond = {d: m for d, m in known.items() if m > self._limits.cable_margin_m}
-        blamed = 2 * len(beyond) > len(known)
+        excess_m = {drone: beyond_m for drone, beyond_m in apart.items() if beyond_m is not None}
+        beyond = {d: m for d, m in excess_m.items() if m > self._limits.cable_margin_m}
+        blamed = 2 * len(beyond) > len(excess_m)
         if not beyond or blamed != (body == load) or (body != load and body not in beyond):
             return None
         drone, most_m = max(beyond.items(), key=lambda entry: entry[1])

@@ -24,14 +24,14 @@ LEVEL = np.array([1.0, 0.0, 0.0, 0.0])
 
 def frozen(body: str) -> Fault:
     """The pose that is seen first is sent from then on."""
-    kept: list[Pose] = []
+    memory: list[Pose] = []
 
-    def send(name: str, seen: Mapping[str, Pose]) -> Pose:
+    def send(name: str, poses: Mapping[str, Pose]) -> Pose:
         if name != body:
-            return seen[name]
-        if not kept:
-            kept.append(seen[name])
-        return kept[0]
+            return poses[name]
+        if not memory:
+            memory.append(poses[name])
+        return memory[0]
 
     return send
 
@@ -39,15 +39,15 @@ def frozen(body: str) -> Fault:
 def swapped(body: str, other: str) -> Fault:
     """Two bodies are taken for each other."""
     names = {body: other, other: body}
-    return lambda name, seen: seen.get(names.get(name, name))
+    return lambda name, poses: poses.get(names.get(name, name))
 
 
 def turned(body: str, angle_rad: float, axis_enu: Array) -> Fault:
     """The attitude is turned about an axis of the world, (3,)."""
     turn = from_rotation_vector(angle_rad * axis_enu / np.linalg.norm(axis_enu))
 
-    def send(name: str, seen: Mapping[str, Pose]) -> Pose:
-        position, attitude = seen[name]
+    def send(name: str, poses: Mapping[str, Pose]) -> Pose:
+        position, attitude = poses[name]
         return position, product(turn, attitude) if name == body else attitude
 
     return send
@@ -56,8 +56,8 @@ def turned(body: str, angle_rad: float, axis_enu: Array) -> Fault:
 def jumped(body: str, by_enu_m: Array) -> Fault:
     """The position is off by a vector, (3,)."""
 
-    def send(name: str, seen: Mapping[str, Pose]) -> Pose:
-        position, attitude = seen[name]
+    def send(name: str, poses: Mapping[str, Pose]) -> Pose:
+        position, attitude = poses[name]
         return (position + by_enu_m, attitude) if name == body else (position, attitude)
 
     return send
@@ -65,15 +65,15 @@ def jumped(body: str, by_enu_m: Array) -> Fault:
 
 def at_place(body: str, place_enu_m: Array) -> Fault:
     """Always the same place, (3,), and level, as drivers do that send zeros for a lost body."""
-    return lambda name, seen: (place_enu_m, LEVEL) if name == body else seen[name]
+    return lambda name, poses: (place_enu_m, LEVEL) if name == body else poses[name]
 
 
 def other_axes(turn_rad: Array) -> Fault:
     """The capture's world is turned by a rotation vector, (3,): y up, z down."""
     turn = from_rotation_vector(turn_rad)
-    return lambda name, seen: (rotate(turn, seen[name][0]), product(turn, seen[name][1]))
+    return lambda name, poses: (rotate(turn, poses[name][0]), product(turn, poses[name][1]))
 
 
 def unseen(*bodies: str) -> Fault:
     """Send no poses."""
-    return lambda name, seen: None if name in bodies else seen[name]
+    return lambda name, poses: None if name in bodies else poses[name]

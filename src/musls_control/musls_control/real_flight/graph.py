@@ -69,8 +69,8 @@ class ReceivedMotion(KnownState):
         estimate = self.estimate
         if since_s > 0.0 and not np.isfinite(self._stamps_s[1, body]):
             way_m = np.subtract(position, estimate.position_enu_m[body])
-            known = since_s < LONGEST_STEP_S
-            estimate.velocity_enu_m_s[body] = way_m / since_s if known else np.nan
+            is_fresh = since_s < LONGEST_STEP_S
+            estimate.velocity_enu_m_s[body] = way_m / since_s if is_fresh else np.nan
         self._stamps_s[0, body] = time_s
         self.estimate.position_enu_m[body] = position
         self.estimate.orientation_wxyz[body] = q

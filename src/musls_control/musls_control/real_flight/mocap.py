@@ -149,10 +149,10 @@ class Track:
     def velocity_enu_m_s(self) -> Array | None:
         """Recent mean velocity, (3,); None from a single sample."""
         first = self._samples[0]
-        passed = self.last.stamp_s - self._samples[0].stamp_s
-        if passed <= 0.0:
+        interval_s = self.last.stamp_s - self._samples[0].stamp_s
+        if interval_s <= 0.0:
             return None
-        return (self.last.position_enu_m - first.position_enu_m) / passed
+        return (self.last.position_enu_m - first.position_enu_m) / interval_s
 
     def away_m(self, place: Array, passed_s: float) -> float:
         """Distance of a place from the way that the body was going, for a second at most."""
@@ -177,19 +177,19 @@ class Track:
         `imu_rad_s`: recent turn rate of its own IMU: a body out of control turns faster.
         """
         able = self.able
-        passed = max(passed_s, 0.0)
+        interval_s = max(passed_s, 0.0)
         far_m = float(np.linalg.norm(sample.position_enu_m - self.last.position_enu_m))
-        fastest_m = limits.jump_tolerance_m + limits.largest_speed_m_s * passed
+        fastest_m = limits.jump_tolerance_m + limits.largest_speed_m_s * interval_s
         place = far_m / max(fastest_m, 1e-9)
         if self.velocity_enu_m_s is not None:
-            gained_m = 0.5 * able.acceleration_m_s2 * passed * (passed + VELOCITY_S)
+            gained_m = 0.5 * able.acceleration_m_s2 * interval_s * (interval_s + VELOCITY_S)
             allowed_m = limits.jump_tolerance_m + min(gained_m, limits.return_m)
-            off_m = self.away_m(sample.position_enu_m, passed)
+            off_m = self.away_m(sample.position_enu_m, interval_s)
             place = max(place, off_m / max(allowed_m, 1e-9))
         largest = np.pi if able.turns_freely else limits.return_rad
         rate_rad_s = max(able.turn_rate_rad_s, IMU_MARGIN * imu_rad_s)
-        allowed = limits.turn_tolerance_rad + min(rate_rad_s * passed, largest)
-        return place, self.turned_rad(sample) / max(allowed, 1e-9)
+        tolerance_rad = limits.turn_tolerance_rad + min(rate_rad_s * interval_s, largest)
+        return place, self.turned_rad(sample) / max(tolerance_rad, 1e-9)
 
 
 class MocapFilter:
@@ -240,8 +240,8 @@ class MocapFilter:
             rate_rad_s = 0.0
             if self._attitudes:
                 before_s, _, before, _ = self._attitudes[-1]
-                turned = _angle(orientation_wxyz, before)
-                rate_rad_s = turned / max(now_s - before_s, SHORTEST_S)
+                angle_rad = _angle(orientation_wxyz, before)
+                rate_rad_s = angle_rad / max(now_s - before_s, SHORTEST_S)
             up = body_z_in_world(orientation_wxyz)
             self._attitudes.append((now_s, up, orientation_wxyz, rate_rad_s))
         while self._attitudes and not 0.0 <= now_s - self._attitudes[0][0] <= ATTITUDES_S:
@@ -303,9 +303,9 @@ class MocapFilter:
         """Time since the sample before; by our own clock where the capture's was set back."""
         if self.track is None:
             return np.inf
-        passed = sample.stamp_s - self.track.last.stamp_s
-        if passed > 0.0:
-            return passed
+        interval_s = sample.stamp_s - self.track.last.stamp_s
+        if interval_s > 0.0:
+            return interval_s
         since_s = self.silent_s(now_s)
         return since_s if since_s > 0.0 else np.inf
 
@@ -341,12 +341,12 @@ class MocapFilter:
             )
         latency = self.latency_s(now_s, sample)
         if latency > limits.longest_latency_s:
-            allowed = f"longest_latency_s {limits.longest_latency_s:g}"
-            return Refusal("too old", f"{latency:.3f} s old ({allowed})")
+            limit = f"longest_latency_s {limits.longest_latency_s:g}"
+            return Refusal("too old", f"{latency:.3f} s old ({limit})")
         ahead = sample.stamp_s - now_s
         if ahead > limits.future_tolerance_s:
-            allowed = f"future_tolerance_s {limits.future_tolerance_s:g}"
-            return Refusal("in the future", f"stamped {ahead:.3f} s ahead ({allowed})")
+            limit = f"future_tolerance_s {limits.future_tolerance_s:g}"
+            return Refusal("in the future", f"stamped {ahead:.3f} s ahead ({limit})")
         if self.track is None or sample.stamp_s > self.track.last.stamp_s:
             return None
         back = now_s < self._last_now_s - limits.reset_after_s
@@ -380,8 +380,8 @@ class MocapFilter:
         """Whether the body cannot be where the sample says."""
         if self.track is None:
             return None
-        passed = self.passed_s(now_s, sample)
-        place, turn = self.track.strain(sample, passed, self.limits, self._imu_rad_s)
+        interval_s = self.passed_s(now_s, sample)
+        place, turn = self.track.strain(sample, interval_s, self.limits, self._imu_rad_s)
         if max(place, turn) <= 1.0 and (
             self.other is None or max(place, turn) <= self._strain_of_other(sample)
         ):
@@ -392,9 +392,9 @@ class MocapFilter:
             return self._why
         if place >= turn:
             far = float(np.linalg.norm(sample.position_enu_m - self.track.last.position_enu_m))
-            return Refusal("jump", f"a jump of {far:.2f} m in {passed * 1e3:.0f} ms")
+            return Refusal("jump", f"a jump of {far:.2f} m in {interval_s * 1e3:.0f} ms")
         degrees = f"{np.degrees(self.track.turned_rad(sample)):.0f} degrees"
-        return Refusal("turn", f"turned by {degrees} in {passed * 1e3:.0f} ms")
+        return Refusal("turn", f"turned by {degrees} in {interval_s * 1e3:.0f} ms")
 
     @property
     def _imu_rad_s(self) -> float:
@@ -403,13 +403,13 @@ class MocapFilter:
 
     def _strain_of_other(self, sample: Sample) -> float:
         assert self.other is not None
-        passed = max(sample.stamp_s - self.other.last.stamp_s, 0.0)
-        return max(self.other.strain(sample, passed, self.limits, self._imu_rad_s))
+        interval_s = max(sample.stamp_s - self.other.last.stamp_s, 0.0)
+        return max(self.other.strain(sample, interval_s, self.limits, self._imu_rad_s))
 
     def _goes_on(self, other: Track, sample: Sample) -> bool:
-        passed = sample.stamp_s - other.last.stamp_s
-        strain = max(other.strain(sample, passed, self.limits, self._imu_rad_s))
-        return passed > 0.0 and strain <= 1.0
+        interval_s = sample.stamp_s - other.last.stamp_s
+        strain = max(other.strain(sample, interval_s, self.limits, self._imu_rad_s))
+        return interval_s > 0.0 and strain <= 1.0
 
     def _has_rested(self, now_s: float, sample: Sample) -> bool:
         """Whether a body on the ground has stayed at its new place."""
@@ -423,8 +423,8 @@ class MocapFilter:
     def _moved_to(self, sample: Sample) -> bool:
         """Whether a sample that is believed is at a new place, which is a reset for PX4."""
         assert self.track is not None
-        passed = sample.stamp_s - self.track.last.stamp_s
-        if self.other is None or max(self.track.strain(sample, passed, self.limits)) <= 1.0:
+        interval_s = sample.stamp_s - self.track.last.stamp_s
+        if self.other is None or max(self.track.strain(sample, interval_s, self.limits)) <= 1.0:
             return False
         self.resets += 1
         return True

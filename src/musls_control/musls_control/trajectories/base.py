@@ -139,9 +139,9 @@ def polyline(time_s: Array, corners_s: Array, poses: Array) -> Array:
     last = int(np.searchsorted(corners_s, corners_s[-1] - AT_A_CORNER_S)) - 1
     part = np.searchsorted(corners_s, time_s + AT_A_CORNER_S, side="right") - 1
     part = np.clip(part, 0, max(last, 0))
-    found = at_rest(poses[part] + rates[part] * (time_s - corners_s[part])[:, None])
-    found[:, 1] = rates[part]
-    return found
+    values = at_rest(poses[part] + rates[part] * (time_s - corners_s[part])[:, None])
+    values[:, 1] = rates[part]
+    return values
 
 
 def smoothstep(share: Any) -> Any:
@@ -167,9 +167,9 @@ def watched(kind: type) -> type:
     fields = getattr(kind, "__dataclass_fields__", {})
     abstract = getattr(kind, "__abstractmethods__", ())
     lacks = [name for name in _NEEDED if not hasattr(kind, name) or name in abstract]
-    missing = [name for name in lacks if name not in fields]
-    if missing:
-        raise ConfigError(f"{file_of(kind)}: trajectory {kind.__name__} has no {missing[0]}")
+    missing_names = [name for name in lacks if name not in fields]
+    if missing_names:
+        raise ConfigError(f"{file_of(kind)}: trajectory {kind.__name__} has no {missing_names[0]}")
     if not hasattr(kind, "tilt"):
         kind.tilt = Trajectory.tilt  # type: ignore[attr-defined]
     for name in (*_SHAPES, "duration_s", "period_s"):
@@ -188,33 +188,33 @@ def _watched(kind: type, function: Any) -> Callable[..., Any]:
     @wraps(function)
     def call(self: Any, *times: Array) -> Any:
         with user_code(str, kind, name):
-            found = function(self, *times)
+            result = function(self, *times)
         line = function.__code__.co_firstlineno
         where = f"{file_of(kind)}, line {line}: {kind.__name__}.{name}"
         if name not in _SHAPES:
-            if isinstance(found, Real):
-                return found
-            raise UserCodeError(f"{where} returned {type(found).__name__}, must be a number")
-        return _numbers(found, times[0], _SHAPES[name], where)
+            if isinstance(result, Real):
+                return result
+            raise UserCodeError(f"{where} returned {type(result).__name__}, must be a number")
+        return _numbers(result, times[0], _SHAPES[name], where)
 
     return call
 
 
-def _numbers(found: Any, time_s: Array, shape: tuple[int, ...], where: str) -> Array:
+def _numbers(result: Any, time_s: Array, shape: tuple[int, ...], where: str) -> Array:
     """Numbers that a method returned for times, checked for their shape."""
-    wanted = (len(time_s), *shape)
+    right_shape = (len(time_s), *shape)
     try:
-        if np.iscomplexobj(found):
+        if np.iscomplexobj(result):
             raise TypeError("complex numbers")
-        numbers = np.asarray(found, np.float64)
+        numbers = np.asarray(result, np.float64)
     except (TypeError, ValueError) as error:
         raise UserCodeError(
-            f"{where} returned {type(found).__name__}, must be numbers of shape {wanted}"
+            f"{where} returned {type(result).__name__}, must be numbers of shape {right_shape}"
         ) from error
-    if numbers.shape != wanted:
+    if numbers.shape != right_shape:
         raise UserCodeError(
             f"{where} returned an array of shape {numbers.shape} for {len(time_s)} times, "
-            f"must be {wanted}"
+            f"must be {right_shape}"
         )
     if not np.isfinite(numbers).all():
         row = np.argwhere(~np.isfinite(numbers))[0]

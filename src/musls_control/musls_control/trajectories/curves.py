@@ -48,10 +48,10 @@ def wave(phase: Array, amplitude: float, multiple: int, shift_rad: float) -> Arr
 
 def line(phase: Array, start: float, slope: float = 0.0) -> Array:
     """Curve start + slope phase and its derivatives by the phase, (k, 5)."""
-    found = np.zeros((len(phase), ORDERS))
-    found[:, 0] = start + slope * phase
-    found[:, 1] = slope
-    return found
+    values = np.zeros((len(phase), ORDERS))
+    values[:, 0] = start + slope * phase
+    values[:, 1] = slope
+    return values
 
 
 def along(curve: Array, phase: Array) -> Array:
@@ -170,7 +170,7 @@ def ramped_phase(time_s: Array, rate_rad_s: float, ramp_s: float, cruise_s: floa
     phase has three continuous derivatives. Each ramp advances it by rate ramp_s / 2; times are in
     [0, 2 ramp_s + cruise_s], (k,).
     """
-    found = line(time_s - 0.5 * ramp_s, 0.0, rate_rad_s)
+    values = line(time_s - 0.5 * ramp_s, 0.0, rate_rad_s)
     end_s = 2.0 * ramp_s + cruise_s
     whole = rate_rad_s * (ramp_s + cruise_s)
     up = time_s < ramp_s
@@ -178,11 +178,11 @@ def ramped_phase(time_s: Array, rate_rad_s: float, ramp_s: float, cruise_s: floa
     for order in range(ORDERS):
         factor = rate_rad_s * ramp_s ** (1 - order)
         ramp = _RAMP.deriv(order) if order else _RAMP
-        found[up, order] = factor * ramp(time_s[up] / ramp_s)
+        values[up, order] = factor * ramp(time_s[up] / ramp_s)
         # The way down is the way up run backwards from the end.
         backwards = factor * ramp((end_s - time_s[down]) / ramp_s)
-        found[down, order] = whole - backwards if order == 0 else (-1.0) ** (order + 1) * backwards
-    return found
+        values[down, order] = whole - backwards if order == 0 else (-1.0) ** (order + 1) * backwards
+    return values
 
 
 @spec

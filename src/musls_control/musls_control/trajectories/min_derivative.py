@@ -134,11 +134,11 @@ def within_corridor(
         return free
     best: Spline | None = None
     for parts in PARTS:
-        found = _solve(_refined(free, segment_s, parts), points, segment_s, bounds, (start, end))
-        if best is not None and (found is None or found.cost() > (1.0 - SETTLED) * best.cost()):
+        spline = _solve(_refined(free, segment_s, parts), points, segment_s, bounds, (start, end))
+        if best is not None and (spline is None or spline.cost() > (1.0 - SETTLED) * best.cost()):
             # A space of curves that holds the one before; where it found worse, rounding won.
-            return best if found is None else min(found, best, key=Spline.cost)
-        best = found
+            return best if spline is None else min(spline, best, key=Spline.cost)
+        best = spline
     if best is None:
         raise ConfigError(
             "no curve through the points with these segment times and end conditions stays within "
@@ -204,13 +204,13 @@ def _solve(
         [clarabel.ZeroConeT(len(values) + m), *cones],
         settings,
     ).solve()
-    found = free + np.array(solution.x)[:n]
-    if not np.isfinite(found).all():
+    unknowns = free + np.array(solution.x)[:n]
+    if not np.isfinite(unknowns).all():
         return None
     # The solver meets the points to its tolerance; the nearest curve meets them to rounding.
     gram = scipy.sparse.csc_matrix(equal @ equal.T)
-    found = found - equal.T @ scipy.sparse.linalg.splu(gram).solve(equal @ found - values)
-    place = origin + size_m * found.reshape(3, -1).T
+    unknowns = unknowns - equal.T @ scipy.sparse.linalg.splu(gram).solve(equal @ unknowns - values)
+    place = origin + size_m * unknowns.reshape(3, -1).T
     spline = replace(refined, coefficients=np.hstack([place, refined.coefficients[:, 3:]]))
     return spline if _kept(spline, bounds) else None
 
@@ -314,11 +314,11 @@ class PathEnd:
 
     def conditions(self, order: int) -> Array:
         """First to (k-1)th derivative of x, y, z and yaw for a minimised k-th one, (k-1, 4)."""
-        found = np.zeros((order - 1, 4))
-        given = (self.velocity_m_s, self.acceleration_m_s2, self.jerk_m_s3, self.snap_m_s4)
-        for row, value in zip(found, given, strict=False):
+        rows = np.zeros((order - 1, 4))
+        values = (self.velocity_m_s, self.acceleration_m_s2, self.jerk_m_s3, self.snap_m_s4)
+        for row, value in zip(rows, values, strict=False):
             row[:3] = np.nan if value == "free" else value
-        return found
+        return rows
 
 
 @spec
@@ -362,9 +362,9 @@ class MinDerivative(Once):
     def __post_init__(self) -> None:
         check_distinct(self.points)
         count = len(self.points) - 1
-        for name, given in (("segment_s", self.segment_s), ("boxes", self.boxes)):
-            if given is not None and len(given) != count:
-                raise ValueError(f"{name} has {len(given)} entries for {count} segments")
+        for name, values in (("segment_s", self.segment_s), ("boxes", self.boxes)):
+            if values is not None and len(values) != count:
+                raise ValueError(f"{name} has {len(values)} entries for {count} segments")
         if self.tilts_rad is not None:
             if len(self.tilts_rad) != count + 1:
                 raise ValueError(
@@ -404,13 +404,13 @@ class MinDerivative(Once):
         splines = self.splines
         (begin, end) = self._spans
         number = np.clip(np.searchsorted(begin, time_s, "right") - 1, 0, len(splines) - 1)
-        found = np.empty((len(time_s), ORDERS, self._poses.shape[1]))
+        values = np.empty((len(time_s), ORDERS, self._poses.shape[1]))
         for k in np.unique(number):
             here = number == k
-            found[here] = splines[k].derivatives(time_s[here] - begin[k], ORDERS)
-        held = (time_s < begin[0]) | (time_s > end[number])
-        found[held, 1:] = 0.0
-        return found
+            values[here] = splines[k].derivatives(time_s[here] - begin[k], ORDERS)
+        at_rest = (time_s < begin[0]) | (time_s > end[number])
+        values[at_rest, 1:] = 0.0
+        return values
 
     @cached_property
     def point_s(self) -> Array:
@@ -439,7 +439,7 @@ class MinDerivative(Once):
         """Times of the segments of each run."""
         if self.segment_s is not None:
             return [np.array(self.segment_s[first:last]) for first, last in self._runs]
-        found = []
+        times_of_runs = []
         for first, last in self._runs:
             points = self._poses[first : last + 1]
             times = times_by_rule(points[:, :3], self.speed_m_s, self.acceleration_m_s2)
@@ -452,8 +452,8 @@ class MinDerivative(Once):
                     self.speed_m_s,
                     self.acceleration_m_s2,
                 )
-            found.append(times)
-        return found
+            times_of_runs.append(times)
+        return times_of_runs
 
     @cached_property
     def _poses(self) -> Array:
@@ -470,11 +470,11 @@ class MinDerivative(Once):
     def _ends(self, first: int, last: int) -> tuple[Array, Array]:
         """Conditions at the ends of a run; at a stop on the way rest."""
         moving = first == 0, last == len(self.points) - 1
-        found = np.zeros((2, self.order - 1, self._poses.shape[1]))
-        for end, given, here in zip(found, (self.start, self.end), moving, strict=True):
+        ends = np.zeros((2, self.order - 1, self._poses.shape[1]))
+        for end, path_end, here in zip(ends, (self.start, self.end), moving, strict=True):
             if here:
-                end[:, :4] = given.conditions(self.order)
-        return found[0], found[1]
+                end[:, :4] = path_end.conditions(self.order)
+        return ends[0], ends[1]
 
     def _curve(self, first: int, last: int, times: Array) -> Spline:
         points = self._poses[first : last + 1]
@@ -487,13 +487,13 @@ class MinDerivative(Once):
 
     def _bounds(self, segment: int) -> list[Bound]:
         """Bounds of a segment by the corridor and the boxes."""
-        found: list[Bound] = []
+        bounds: list[Bound] = []
         if self.corridor_m is not None:
             one = self._poses[segment, :3]
             other = self._poses[segment + 1, :3]
             way = other - one
-            found.append(Tube(one, way / np.linalg.norm(way), self.corridor_m))
+            bounds.append(Tube(one, way / np.linalg.norm(way), self.corridor_m))
         box = self.boxes[segment] if self.boxes is not None else None
         if box is not None:
-            found.append(box)
-        return found
+            bounds.append(box)
+        return bounds

@@ -70,9 +70,9 @@ def read_bag_poses(path: str, topic: str) -> tuple[NDArray[np.int64], Array]:
     rows = []
     try:
         with Reader(folder) as reader:
-            found = [c for c in reader.connections if c.topic == topic]
+            connections = [c for c in reader.connections if c.topic == topic]
             types = {c.topic: c.msgtype for c in reader.connections}
-            for connection, _, data in reader.messages(found) if found else ():
+            for connection, _, data in reader.messages(connections) if connections else ():
                 if connection.msgtype == POSE_STAMPED:
                     message: Any = store.deserialize_cdr(data, POSE_STAMPED)
                     stamp = message.header.stamp
@@ -153,18 +153,18 @@ class RecordedTrajectory(Once):
         else:
             stamps_ns, poses = read_bag_poses(self.path, self.topic)
             times = 1e-9 * stamps_ns.astype(np.float64)
-        used = np.ones(len(times), bool)
+        inside = np.ones(len(times), bool)
         if self.from_s is not None:
-            used &= times >= self.from_s
+            inside &= times >= self.from_s
         if self.until_s is not None:
-            used &= times <= self.until_s
-        if used.sum() < 2:
+            inside &= times <= self.until_s
+        if inside.sum() < 2:
             raise ConfigError(
-                f"{self.path}: {used.sum()} set-points between from_s and until_s, at least two "
+                f"{self.path}: {inside.sum()} set-points between from_s and until_s, at least two "
                 "are needed"
             )
-        times = times[used]
-        poses = poses[used]
+        times = times[inside]
+        poses = poses[inside]
         if (steps := np.diff(times)).min() < LEAST_STEP_S:
             k = int(np.argmax(steps < LEAST_STEP_S))
             raise ConfigError(

@@ -46,10 +46,10 @@ class Spline:
         degree = 2 * self.order - 1
         spline = scipy.interpolate.BSpline(self.knots, self.coefficients, degree)
         times = np.clip(time_s / self.unit_s, self.knots[0], self.knots[-1])
-        found = np.zeros((len(times), count, self.coefficients.shape[1]))
+        values = np.zeros((len(times), count, self.coefficients.shape[1]))
         for derivative in range(min(count, degree + 1)):
-            found[:, derivative] = spline(times, nu=derivative) / self.unit_s**derivative
-        return found
+            values[:, derivative] = spline(times, nu=derivative) / self.unit_s**derivative
+        return values
 
     def cost(self) -> float:
         """Integral of the squared k-th derivative over all coordinates, in SI units."""
@@ -108,15 +108,15 @@ def conditions(
     # Of a free derivative the natural condition of the variational problem takes the place.
     first, last = np.zeros((2, order - 1, n))
     right = np.zeros((2, order - 1))
-    for side, (rows, given) in enumerate(zip((first, last), ends, strict=True)):
+    for side, (rows, derivatives) in enumerate(zip((first, last), ends, strict=True)):
         near = slice(None, width) if side == 0 else slice(-width, None)  # B-splines at this end
         local = knots[: 2 * width] if side == 0 else knots[-2 * width :]
         basis = scipy.interpolate.BSpline(local, np.eye(width), width - 1)
-        for j, value in enumerate(given, start=1):
+        for j, value in enumerate(derivatives, start=1):
             free = np.isnan(value)
-            found = basis(knots[-side], nu=width - 1 - j if free else j)
-            size = np.abs(found).max()
-            rows[j - 1, near] = found / size
+            row = basis(knots[-side], nu=width - 1 - j if free else j)
+            size = np.abs(row).max()
+            rows[j - 1, near] = row / size
             right[side, j - 1] = 0.0 if free else value * unit_s**j / size
     matrix = scipy.sparse.vstack(
         [at_points[[0]], first, at_points[1:-1], last[::-1], at_points[[-1]]]
@@ -237,7 +237,7 @@ def best_times(points: Array, segment_s: Array, order: int, start: Array, end: A
         return float(np.log(value / first)), by_log / value
 
     limit = float(np.log(LARGEST_RATIO))
-    found = scipy.optimize.minimize(
+    result = scipy.optimize.minimize(
         cost,
         guess,
         jac=True,
@@ -245,7 +245,7 @@ def best_times(points: Array, segment_s: Array, order: int, start: Array, end: A
         bounds=[(-limit, limit)] * len(guess),
         options={"maxiter": 300, "ftol": 1e-12, "gtol": 1e-8},
     )
-    times: Array = whole_s * np.exp(found.x) / np.sum(np.exp(found.x))
+    times: Array = whole_s * np.exp(result.x) / np.sum(np.exp(result.x))
     return times
 
 

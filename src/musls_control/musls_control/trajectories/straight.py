@@ -382,9 +382,9 @@ class Quintic(Once):
         share = np.clip(share, 0.0, 1.0)
         begin = self.poses[line]
         way = np.diff(self.poses, axis=0)[line]
-        found = np.zeros((len(time_s), ORDERS, 4))
-        found[:, 0] = begin + _SHARE(share)[:, None] * way
+        values = np.zeros((len(time_s), ORDERS, 4))
+        values[:, 0] = begin + _SHARE(share)[:, None] * way
         for order in range(1, ORDERS):
             rate = np.where(moving, _SHARE.deriv(order)(share) / duration**order, 0.0)
-            found[:, order] = rate[:, None] * way
-        return found
+            values[:, order] = rate[:, None] * way
+        return values

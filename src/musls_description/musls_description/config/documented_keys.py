@@ -40,26 +40,26 @@ def explanation(kind: type) -> str:
 
 def meanings(kind: type) -> dict[str, str]:
     """Meaning of each field from "Attributes:", on one line, those of base classes included."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for cls in reversed(kind.__mro__[:-1]):
-        found |= _own_meanings(cls)
-    return found
+        texts |= _own_meanings(cls)
+    return texts
 
 
 def _own_meanings(kind: type) -> dict[str, str]:
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     name = ""
     text = inspect.cleandoc(vars(kind).get("__doc__") or "")
     for line in text.partition("Attributes:\n")[2].split("\n"):
         match = re.fullmatch(r" {4}(\w+): (.*)", line)
         if match:
             name = match[1]
-            found[name] = match[2]
+            texts[name] = match[2]
         elif name and line.startswith(" " * 8):
-            found[name] += " " + line.strip()
+            texts[name] += " " + line.strip()
         elif line.strip():
             break
-    return found
+    return texts
 
 
 # ---------- JSON schema of a specification: types, ranges, defaults, and the docstrings' meanings
@@ -76,35 +76,35 @@ class _Documented(GenerateJsonSchema):
 
     def dataclass_schema(self, schema: Any) -> dict[str, Any]:
         """The schema of one specification."""
-        made = super().dataclass_schema(schema)
+        result = super().dataclass_schema(schema)
         kind: type = schema["cls"]
-        made["description"] = explanation(kind)
-        told = meanings(kind)
-        found = made.get("properties", {})
+        result["description"] = explanation(kind)
+        texts = meanings(kind)
+        properties = result.get("properties", {})
         names = [field.name for field in dataclasses.fields(kind)]
-        made["properties"] = {name: found[name] for name in names if name in found}
+        result["properties"] = {name: properties[name] for name in names if name in properties}
         for field in dataclasses.fields(kind):
-            entry = made.get("properties", {}).get(field.name)
+            entry = result.get("properties", {}).get(field.name)
             if entry is None:
                 continue
-            if field.name in told:
-                entry["description"] = told[field.name]
+            if field.name in texts:
+                entry["description"] = texts[field.name]
             pydantic_field = getattr(kind, "__pydantic_fields__", {}).get(field.name)
             if pydantic_field is not None and pydantic_field.default_factory is not None:
                 default = pydantic_field.get_default(call_default_factory=True, validated_data={})
                 entry["default"] = to_data(default)
             if _is_nan(getattr(kind, field.name, None)):
                 entry[FOLLOWS] = True
-        return made
+        return result
 
     def tuple_schema(self, schema: Any) -> dict[str, Any]:
         """A list of equal items in the form that old editors know too."""
-        made = super().tuple_schema(schema)
-        items = made.get("prefixItems")
+        result = super().tuple_schema(schema)
+        items = result.get("prefixItems")
         if items and all(item == items[0] for item in items):
-            del made["prefixItems"]
-            made["items"] = items[0]
-        return made
+            del result["prefixItems"]
+            result["items"] = items[0]
+        return result
 
 
 def _is_nan(value: Any) -> bool:
@@ -115,10 +115,10 @@ def json_schema(kind: type) -> dict[str, Any]:
     """JSON schema of a specification, draft 7."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PydanticJsonSchemaWarning)  # NaN as a default
-        made = TypeAdapter(kind).json_schema(
+        schema = TypeAdapter(kind).json_schema(
             schema_generator=_Documented, ref_template="#/$defs/{model}"
         )
-    return {"$schema": DIALECT, **made}
+    return {"$schema": DIALECT, **schema}
 
 
 ANY_NAME = "NAME"
@@ -261,17 +261,17 @@ class Keys:
 
         Where there are several kinds these are the kinds.
         """
-        found: dict[str, Key] = {}
-        for name, node, needed in self._children(key.node):
+        keys: dict[str, Key] = {}
+        for name, node, is_required in self._children(key.node):
             path = f"{key.path}.{name}" if key.path else name
-            if path in found:  # of another alternative
+            if path in keys:  # of another alternative
                 continue
             target = self._resolved(node)
             meaning = node.get("description") or target.get("description", "")
             default = node.get("default", target.get("const", NO_DEFAULT))
-            has_default = not needed
-            found[path] = Key(path, meaning, self.allowed(node), default, has_default, node)
-        return list(found.values())
+            has_default = not is_required
+            keys[path] = Key(path, meaning, self.allowed(node), default, has_default, node)
+        return list(keys.values())
 
     def all(self) -> Iterator[Key]:
         """Every key, each before those below it."""
@@ -294,26 +294,26 @@ class Keys:
         Indices of lists in the text are ignored.
         """
         parts = [part for part in text.strip().split(".") if not part.isdigit()]
-        wanted = ".".join(parts)
-        if not wanted:
+        path = ".".join(parts)
+        if not path:
             return [self.root]
         exact = self._exact(parts)
         if exact is not None:
             return [exact]
         keys = list(self._by_path.values())
-        ends = [key for key in keys if f".{key.path}".endswith(f".{wanted}")]
+        ends = [key for key in keys if f".{key.path}".endswith(f".{path}")]
         across = [key for key in keys if _in_order(parts, key.path.split("."))]
-        if len(wanted) >= 3:
-            words = [key for key in keys if wanted.lower() in key.name.lower()]
+        if len(path) >= 3:
+            words = [key for key in keys if path.lower() in key.name.lower()]
         else:
             words = []
         query = text.lower().split()
         by_meaning = [key for key in keys if len(query) > 1 and _has_words(key.meaning, query)]
-        found = ends or across or words or by_meaning
-        if not found:
+        matches = ends or across or words or by_meaning
+        if not matches:
             names = sorted({key.name for key in keys} | set(self._by_path))
-            raise ConfigError(f"no key '{shown(text)}': {near_names(wanted, names)}")
-        return found
+            raise ConfigError(f"no key '{shown(text)}': {near_names(path, names)}")
+        return matches
 
     def _exact(self, parts: list[str]) -> Key | None:
         key = self.root
@@ -362,12 +362,12 @@ class Keys:
 
     def _kinds(self, node: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         """Alternatives of a node that their `kind` tells apart, by it."""
-        found: dict[str, Mapping[str, Any]] = {}
+        kinds: dict[str, Mapping[str, Any]] = {}
         for part in node.get("anyOf") or node.get("oneOf", ()):
             kind = self._resolved(part).get("properties", {}).get("kind", {})
             names = [kind["const"]] if "const" in kind else kind.get("enum", ())
-            found |= dict.fromkeys(names, part)
-        return dict(sorted(found.items()))
+            kinds |= dict.fromkeys(names, part)
+        return dict(sorted(kinds.items()))
 
     def _children(self, node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
         """Name, schema and whether it is needed, of all that is below a node."""
@@ -376,9 +376,9 @@ class Keys:
             for name, below in kinds.items():
                 yield name, below, False
         elif "properties" in node or isinstance(node.get("additionalProperties"), Mapping):
-            needed = node.get("required", ())
+            required_names = node.get("required", ())
             for name, below in node.get("properties", {}).items():
-                yield name, below, name in needed
+                yield name, below, name in required_names
             if isinstance(node.get("additionalProperties"), Mapping):
                 yield ANY_NAME, node["additionalProperties"], False
         else:

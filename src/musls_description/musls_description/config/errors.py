@@ -141,9 +141,9 @@ def close_names(name: object, known: Iterable[str]) -> list[str]:
 
 def near_names(name: object, known: Iterable[str]) -> str:
     """Known names near a wrong one, "did you mean 'a' or 'b'?", else all, "known: a, b, c"."""
-    known = [str(one) for one in known]
-    near = close_names(name, known)
+    names = [str(one) for one in known]
+    near = close_names(name, names)
     if near:
         return "did you mean " + " or ".join(f"'{n}'" for n in near) + "?"
-    more = f" and {len(known) - MAX_NAMES} more" if len(known) > MAX_NAMES else ""
-    return "known: " + (", ".join(known[:MAX_NAMES]) or "none") + more
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return "known: " + (", ".join(names[:MAX_NAMES]) or "none") + more

@@ -146,15 +146,15 @@ def load_file(path: str | Path) -> ModuleType:
     stamp = (stat.st_mtime_ns, stat.st_size)
     if name in sys.modules and _STAMPS.get(name) == stamp:
         return sys.modules[name]
-    found = spec_from_file_location(name, file)
-    if found is None or found.loader is None:
+    module_spec = spec_from_file_location(name, file)
+    if module_spec is None or module_spec.loader is None:
         raise ConfigError(f"{path}: not a Python file (its name must end in .py)")
-    module = module_from_spec(found)
+    module = module_from_spec(module_spec)
     sys.modules[name] = module
     _STAMPS[name] = stamp
     try:
         with _importing(str(path), str(file)):
-            found.loader.exec_module(module)
+            module_spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
@@ -172,12 +172,12 @@ def load_class(source: str) -> type:
         with _importing(f"{place} cannot be imported"):
             module = import_module(place)
         _OWNERS.add(place.partition(".")[0])
-    found = getattr(module, name, None)
-    if not inspect.isclass(found):
+    value = getattr(module, name, None)
+    if not inspect.isclass(value):
         classes = inspect.getmembers(module, inspect.isclass)
         own = [name for name, kind in classes if kind.__module__ == module.__name__]
         raise ConfigError(f"{place} has no class {name}: {near_names(name, own)}")
-    return found
+    return value
 
 
 @spec
@@ -196,14 +196,14 @@ class OwnClass:
 
     def make(self, base: type, where: str) -> Any:
         """Load the class, which inherits one of ours, and make an object; `where`: its key."""
-        found = load_class(self.source)
+        own_class = load_class(self.source)
         wrong = f"{where}.source = {self.source}: the class"
-        if not issubclass(found, base):
+        if not issubclass(own_class, base):
             raise ConfigError(f"{wrong} must inherit musls.{base.__name__}")
-        if missing := sorted(getattr(found, "__abstractmethods__", ())):
-            raise ConfigError(f"{wrong} has no method {missing[0]}")
-        with user_code(lambda: " before the flight", found, "__init__"):
-            return found(**self.parameters)
+        if missing_methods := sorted(getattr(own_class, "__abstractmethods__", ())):
+            raise ConfigError(f"{wrong} has no method {missing_methods[0]}")
+        with user_code(lambda: " before the flight", own_class, "__init__"):
+            return own_class(**self.parameters)
 
 
 def requires(*methods: str, base: Callable[[], type | None] = lambda: None) -> Callable[[Any], Any]:
@@ -262,8 +262,8 @@ class Registry(Mapping[str, T], Generic[T]):
         """
 
         def enter(thing: Any) -> Any:
-            known = self._entries.get(name)
-            if known is not None and _origin(known) != _origin(thing):
+            entry = self._entries.get(name)
+            if entry is not None and _origin(entry) != _origin(thing):
                 raise ConfigError(f"{self.what} '{name}' exists already: choose another name")
             self._entries[name] = self._prepare(thing)
             return thing
@@ -282,9 +282,9 @@ class Registry(Mapping[str, T], Generic[T]):
             point = self._installed[self.known(name)]
             source = point.dist.name if point.dist else point.value
             with _importing(f"{self.what} '{name}' of {source} cannot be imported"):
-                found = point.load()
+                plugin = point.load()
             _OWNERS.add(point.module.partition(".")[0])
-            entry = self._prepare(found)
+            entry = self._prepare(plugin)
         elif isinstance(entry, str):
             module, _, attribute = entry.partition(":")
             entry = getattr(import_module(module), attribute)

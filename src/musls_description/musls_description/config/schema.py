@@ -126,39 +126,39 @@ def spec(cls: type[T]) -> type[T]:
     cls._known_keys = model_validator(mode="before")(unknown_refused)  # type: ignore[attr-defined]
     config = ConfigDict(json_schema_extra={"additionalProperties": False})
     decorate = pydantic_dataclass(frozen=True, kw_only=True, repr=False, config=config)
-    made = cast(type[T], decorate(cls))
-    validating_init = made.__init__
+    new_class = cast(type[T], decorate(cls))
+    validating_init = new_class.__init__
 
     @functools.wraps(validating_init)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         try:
             validating_init(self, *args, **kwargs)
         except ValidationError as error:
-            raise ConfigError(describe(error, kwargs, made.__name__)) from None
+            raise ConfigError(describe(error, kwargs, new_class.__name__)) from None
 
-    made.__init__ = init  # type: ignore[method-assign]  # that is what a decorator is for
+    new_class.__init__ = init  # type: ignore[method-assign]  # that is what a decorator is for
     if cls.__repr__ is object.__repr__:
-        made.__repr__ = _without_defaults  # type: ignore[method-assign]
-    return made
+        new_class.__repr__ = _without_defaults  # type: ignore[method-assign]
+    return new_class
 
 
 def _without_defaults(self: Any) -> str:
     """Text of a specification in Python, without the fields that have their default."""
-    given = []
+    texts = []
     for name, field in type(self).__pydantic_fields__.items():
         value = getattr(self, name)
         if field.is_required() or value != field.get_default(call_default_factory=True):
-            given.append(f"{name}={value!r}")
-    return f"{type(self).__name__}({', '.join(given)})"
+            texts.append(f"{name}={value!r}")
+    return f"{type(self).__name__}({', '.join(texts)})"
 
 
 def _known_keys(cls: Any, data: Any) -> Any:
     """Refuse a key that a specification does not have, and keep what it has for the message."""
-    given = (data.kwargs or {}) if isinstance(data, ArgsKwargs) else data
+    entries = (data.kwargs or {}) if isinstance(data, ArgsKwargs) else data
     names = [field.name for field in dataclasses.fields(cls)]
-    for key in given if isinstance(given, Mapping) else ():
+    for key in entries if isinstance(entries, Mapping) else ():
         if key not in names:
-            below = _paths_below(cls, key, given[key])
+            below = _paths_below(cls, key, entries[key])
             given_names = {"key": key, "names": below or names}
             raise PydanticCustomError(_UNKNOWN, "unknown key", given_names)
     return data
@@ -254,7 +254,7 @@ def _missing(errors: Sequence[Any], data: Any, where: str) -> str:
 
 def _keys_of_input(location: Sequence, data: Any) -> tuple:
     """Keep of an error's location only what the user wrote: keys and indices, not type names."""
-    kept = []
+    parts = []
     for part in location:
         in_mapping = isinstance(data, Mapping) and part in data
         in_list = isinstance(data, (list, tuple)) and isinstance(part, int) and part < len(data)
@@ -264,8 +264,8 @@ def _keys_of_input(location: Sequence, data: Any) -> tuple:
             data = getattr(data, part)
         else:
             continue
-        kept.append(part)
-    return tuple(kept)
+        parts.append(part)
+    return tuple(parts)
 
 
 def build(cls: type[T], data: Any, where: str) -> T:

@@ -178,19 +178,19 @@ class _Loader(yaml.SafeLoader):
         """Construct a mapping, with the place of each key."""
         if not isinstance(node, yaml.MappingNode):
             raise _wrong(node, f"expected a mapping, but found a {node.id}")
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise _wrong(key, "found unhashable key: a key is a plain value")
-            if key.value in seen and key.value != "<<":
+            if key.value in keys and key.value != "<<":
                 raise _wrong(key, f"key '{shown(key.value)}' is given twice")
-            seen.add(key.value)
-        made = LocatedMapping({}, Place(self.where, node.start_mark.line + 1))
-        yield made
-        made.update(self.construct_mapping(node))
+            keys.add(key.value)
+        mapping = LocatedMapping({}, Place(self.where, node.start_mark.line + 1))
+        yield mapping
+        mapping.update(self.construct_mapping(node))
         for key, _ in node.value:
             place = Place(self.where, key.start_mark.line + 1)
-            made.places[self.construct_object(key)] = place
+            mapping.places[self.construct_object(key)] = place
 
 
 def _wrong(node: yaml.Node, problem: str) -> yaml.YAMLError:

@@ -151,17 +151,17 @@ def cells_of(lines: Sequence[str]) -> Iterator[TextRow]:
     most of the first lines have an equal number of cells.
     """
     first = lines[0].strip().strip('"') if lines else ""
-    given = first[4:5] if first.startswith("sep=") and len(first) <= 5 else ""
-    skipped = 1 if first.startswith("sep=") else 0
-    separator = (given or "\t") if skipped else separator_of(lines)
-    reader = csv.reader(lines[skipped:], delimiter=separator)
+    own_separator = first[4:5] if first.startswith("sep=") and len(first) <= 5 else ""
+    n_skipped = 1 if first.startswith("sep=") else 0
+    separator = (own_separator or "\t") if n_skipped else separator_of(lines)
+    reader = csv.reader(lines[n_skipped:], delimiter=separator)
     try:
         for cells in reader:
             if not any(map(str.strip, cells)):
                 continue
-            yield TextRow(reader.line_num + skipped, [cell.strip() for cell in cells])
+            yield TextRow(reader.line_num + n_skipped, [cell.strip() for cell in cells])
     except csv.Error as error:
-        raise ConfigError(f"line {reader.line_num + skipped}: no table ({error})") from None
+        raise ConfigError(f"line {reader.line_num + n_skipped}: no table ({error})") from None
 
 
 def separator_of(lines: Sequence[str]) -> str:

@@ -95,8 +95,8 @@ def drone_poses(
     cos = np.cos(load_yaw)
     sin = np.sin(load_yaw)
     x, y, z = parts_of(offsets_m)
-    turned = joined(cos * x - sin * y, sin * x + cos * y, z)
-    position = load_position_enu_m[..., None, :] + turned
+    offset = joined(cos * x - sin * y, sin * x + cos * y, z)
+    position = load_position_enu_m[..., None, :] + offset
     yaw = load_yaw + azimuths_rad + np.pi
     back = np.mod(np.pi - yaw, 2.0 * np.pi)  # a whole turn where a tiny negative angle is rounded
     return position, np.pi - np.where(back < 2.0 * np.pi, back, 0.0)

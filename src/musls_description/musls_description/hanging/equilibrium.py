@@ -85,15 +85,15 @@ def newton(
     shortest one.
     """
     x = guess
-    left = residual(guess)
+    gap = residual(guess)
     for _ in range(NEWTON_STEPS):
-        size = np.abs(left).max()
-        farther = x - np.linalg.lstsq(jacobian(x), left, rcond=UNDETERMINED)[0]
-        missing = residual(farther)
-        if not np.abs(missing).max() <= 0.5 * size:
+        size = np.abs(gap).max()
+        farther = x - np.linalg.lstsq(jacobian(x), gap, rcond=UNDETERMINED)[0]
+        next_gap = residual(farther)
+        if not np.abs(next_gap).max() <= 0.5 * size:
             return x if size <= tolerance else None
         x = farther
-        left = missing
+        gap = next_gap
     return None
 
 
@@ -232,14 +232,14 @@ def hanging_equilibrium(
         drone_yaws_rad = load_yaw_rad + cable_azimuths_rad(system) + np.pi
     places = np.asarray(drone_positions_enu_m, float)
     problem = _Problem(system, places, gravity_m_s2, load_yaw_rad, drone_yaws_rad)
-    found = problem.rest(problem.first_guess())
-    if system.n_drones > 1 and (found is None or _farthest_m(found) > LARGEST_MISFIT_M):
+    solution = problem.rest(problem.first_guess())
+    if system.n_drones > 1 and (solution is None or _farthest_m(solution) > LARGEST_MISFIT_M):
         level = problem.rest(problem.level_guess(), SOFT_SPRING_M)
-        if level is not None and (found is None or _farthest_m(level) < _farthest_m(found)):
-            found = level
-    if found is None:
+        if level is not None and (solution is None or _farthest_m(level) < _farthest_m(solution)):
+            solution = level
+    if solution is None:
         raise NoEquilibriumError("the load finds no rest below the drones")
-    rest = found
+    rest = solution
     off = np.linalg.norm(rest.misfit_m, axis=1)
     worst = int(off.argmax())
     if off[worst] > LARGEST_MISFIT_M:
@@ -451,8 +451,8 @@ class _Problem:
         guess = self.first_guess()
         lengths = np.array([cable.length_m for cable in self.system.cables])
         anchors = self.anchors @ self.yaw.T
-        turned = [level_rotation(np.array([0.0, 0.0, 1.0]), yaw) for yaw in self.drone_yaws]
-        hooks = self.drones + [r @ hook for r, hook in zip(turned, self.hooks, strict=True)]
+        rotations = [level_rotation(np.array([0.0, 0.0, 1.0]), yaw) for yaw in self.drone_yaws]
+        hooks = self.drones + [r @ hook for r, hook in zip(rotations, self.hooks, strict=True)]
 
         def excess(position: Array) -> Array:
             return np.asarray(np.linalg.norm(hooks - anchors - position, axis=1) - lengths)
@@ -484,9 +484,9 @@ class _Problem:
 
     def residual(self, x: Array) -> Array:
         """Force and moment balance of the load, gaps between chains and drones."""
-        found = np.empty_like(x)
-        write_residual(self.chains, self.heading, self.weight_n[2], x, found)
-        return found
+        values = np.empty_like(x)
+        write_residual(self.chains, self.heading, self.weight_n[2], x, values)
+        return values
 
     def gaps_m(self, position: Array, rotation: Array, forces: Array) -> Array:
         """Vectors from each drone's place to the end of its chain, (n_drones, 3)."""
@@ -498,29 +498,29 @@ class _Problem:
         """Derivatives of the residual by differences; a force moves its own drone only."""
         n = len(self.drones)
         base = self.residual(x)
-        found = np.zeros((len(base), len(x)))
+        slopes = np.zeros((len(base), len(x)))
         steps = 1.5e-8 * np.maximum(1.0, np.abs(x))
         for k in range(6):
-            moved = x.copy()
-            moved[k] += steps[k]
-            found[:, k] = (self.residual(moved) - base) / steps[k]
+            neighbour = x.copy()
+            neighbour[k] += steps[k]
+            slopes[:, k] = (self.residual(neighbour) - base) / steps[k]
         for axis in range(3):  # the same component of all forces at once
             columns = 6 + axis + 3 * np.arange(n)
-            moved = x.copy()
-            moved[columns] += steps[columns]
-            gaps = (self.residual(moved) - base)[6:].reshape(n, 3) / steps[columns, None]
+            neighbour = x.copy()
+            neighbour[columns] += steps[columns]
+            gaps = (self.residual(neighbour) - base)[6:].reshape(n, 3) / steps[columns, None]
             for i in range(n):
-                found[6 + 3 * i : 9 + 3 * i, columns[i]] = gaps[i]
+                slopes[6 + 3 * i : 9 + 3 * i, columns[i]] = gaps[i]
         rotation = matrix(from_rotation_vector(x[3:6])) @ self.yaw
-        found[:6, 6:] = grasp_matrix(self.anchors @ rotation.T)
-        return found
+        slopes[:6, 6:] = grasp_matrix(self.anchors @ rotation.T)
+        return slopes
 
     def evened(self, guess: Array) -> Array:
         """A guess with the nearest forces that balance the load."""
         rotation = matrix(from_rotation_vector(guess[3:6])) @ self.yaw
         grasp = grasp_matrix(self.anchors @ rotation.T)
-        missing = np.concatenate([self.weight_n, np.zeros(3)]) - grasp @ guess[6:]
-        forces = guess[6:] + np.linalg.lstsq(grasp, missing, rcond=1e-9)[0]
+        gap = np.concatenate([self.weight_n, np.zeros(3)]) - grasp @ guess[6:]
+        forces = guess[6:] + np.linalg.lstsq(grasp, gap, rcond=1e-9)[0]
         return np.concatenate([guess[:6], forces])
 
     def on_springs(self, x: Array, spring_m: float) -> Array | None:
@@ -530,9 +530,9 @@ class _Problem:
             return None
         self.chains["spring"] = spring_m / share_n
         self.chains["balanced"] = np.linalg.norm(x[6:].reshape(-1, 3), axis=1)
-        found = root(self.residual, x, self.tolerance, self.jacobian, TRIES)
+        solution = root(self.residual, x, self.tolerance, self.jacobian, TRIES)
         self.chains["spring"] = 0.0
-        return found
+        return solution
 
     def determinate(self, x: Array) -> bool:
         """Whether the directions of the cables say what each carries."""

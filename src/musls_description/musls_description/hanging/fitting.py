@@ -80,12 +80,12 @@ def fitting_formation(system: SlungLoadSystem, given: Mapping[str, Any]) -> Cone
     first = given.get("first_azimuth_rad")
     if first is None:
         first = float(azimuths[0]) if even else 0.0
-    asked = Cone(**{"first_azimuth_rad": first, **given})
+    cone = Cone(**{"first_azimuth_rad": first, **given})
     shape = [key for key in ("radius_m", "height_m") if given.get(key) is not None]
-    if len(shape) == 2 or _fits(system, asked, given):
-        return asked
+    if len(shape) == 2 or _fits(system, cone, given):
+        return cone
     if even or "first_azimuth_rad" in given:
-        azimuths = asked.azimuths_rad(system.n_drones)
+        azimuths = cone.azimuths_rad(system.n_drones)
     radius = np.full(system.n_drones, given.get("radius_m", np.nan))
     if np.isnan(radius).any():
         radius = _radii_m(system, azimuths)
@@ -153,20 +153,20 @@ def _ends(system: SlungLoadSystem, azimuths: Array, radius_m: Array) -> tuple[Ar
 
 def _heights_m(system: SlungLoadSystem, azimuths: Array, radius_m: Array) -> Array:
     """Heights over the load's set-point at which straight cables hold it there, (n,)."""
-    aside, added = _ends(system, azimuths, radius_m)
+    aside, extra_m = _ends(system, azimuths, radius_m)
     lengths = np.array([cable.length_m for cable in system.cables])
     # A radius beyond the cables is refused by the checks before the flight, which say why.
     upright = np.sqrt(np.maximum(lengths**2 - aside**2, (0.1 * lengths) ** 2))
-    return np.asarray(upright + added)
+    return np.asarray(upright + extra_m)
 
 
-def _fits(system: SlungLoadSystem, cone: Cone, given: Mapping[str, Any]) -> bool:
+def _fits(system: SlungLoadSystem, cone: Cone, formation: Mapping[str, Any]) -> bool:
     """Whether the load hangs near its set-point, level and unturned in a formation."""
     if system.n_drones == 1 and cone.radius_m > 0.0:  # its cable hangs straight down
         return False
     azimuths, even = _azimuths_rad(system)
     off = np.angle(np.exp(1j * (azimuths - cone.azimuths_rad(system.n_drones))))
-    if not even or ("first_azimuth_rad" not in given and np.abs(off).max() > FITTING_RAD):
+    if not even or ("first_azimuth_rad" not in formation and np.abs(off).max() > FITTING_RAD):
         return False
     radius = np.full(system.n_drones, cone.radius_m)
     aside, _ = _ends(system, azimuths, radius)
@@ -193,8 +193,8 @@ def _radii_m(system: SlungLoadSystem, azimuths: Array) -> Array:
     gap = float(np.diff(around, append=around[0] + 2.0 * np.pi).min())
     tips = max(tip_radius_m(drone) for drone in system.drones)
     apart = (2.0 * tips + TIPS_APART_M) / (2.0 * np.sin(min(gap, np.pi) / 2.0))
-    needed = np.arcsin(np.clip((apart - inner.min()) / lengths.min(), 0.0, 1.0))
-    inclination = min(max(INCLINATION_RAD, float(needed)), STEEPEST_RAD)
+    angle_rad = np.arcsin(np.clip((apart - inner.min()) / lengths.min(), 0.0, 1.0))
+    inclination = min(max(INCLINATION_RAD, float(angle_rad)), STEEPEST_RAD)
     return np.asarray(inner + lengths * np.sin(inclination))
 
 
@@ -226,16 +226,16 @@ def upright_shares(system: SlungLoadSystem) -> Shares | None:
     # Shares `lowest` + what is more: the largest lowest one.
     columns = np.column_stack([balance, balance.sum(axis=1)])
     moments = columns[3:5]
-    found = scipy.optimize.linprog(
+    result = scipy.optimize.linprog(
         -np.eye(n + 1)[n],
         A_ub=np.vstack([moments, -moments]),
         b_ub=np.full(4, 0.5 * BALANCE),
         A_eq=columns[2:3],
         b_eq=[1.0],
     )
-    if found.status != 0:
+    if result.status != 0:
         return None
-    lowest = float(found.x[n])
+    lowest = float(result.x[n])
     least = min(SHARES[0], 0.5 * lowest)
     even, _ = even_shares(balance, least)
     return Shares(even, least, max(SHARES[1], 1.5 * float(even.max())), lowest)
@@ -256,8 +256,8 @@ def holds(system: SlungLoadSystem, places_m: Array) -> bool:
     if (np.linalg.norm(along[:, :2], axis=1) > np.tan(1.01 * STEEPEST_RAD) * along[:, 2]).any():
         return False
     balance = share_balance(at_load, along / along[:, 2:])
-    shares, missed = even_shares(balance, 0.8 * can.least)
-    return bool(missed < BALANCE and shares.max() < 1.2 * can.most)
+    shares, miss = even_shares(balance, 0.8 * can.least)
+    return bool(miss < BALANCE and shares.max() < 1.2 * can.most)
 
 
 @lru_cache(maxsize=8)
@@ -297,20 +297,20 @@ def _search(system: SlungLoadSystem, clearance_m: float, turn_rad: float) -> Arr
     start = _spread(at_load[:, :2], largest_m + clearance_m, first_rad)
     outwards = at_load[:, :2] if np.ptp(at_load[:, :2]) > CENTRAL_M else start - start.mean(axis=0)
     farthest = max(float(np.linalg.norm(outwards, axis=1).max()), CENTRAL_M)
-    wanted = np.tan(INCLINATION_RAD) * outwards / farthest * (n > 1)
+    target = np.tan(INCLINATION_RAD) * outwards / farthest * (n > 1)
 
     def uneven(x: Array) -> float:
-        off = cables.slopes(x) - wanted
+        off = cables.slopes(x) - target
         return float(((x[2 * n :] - can.even) ** 2).sum() + 0.1 * (off * off).sum())
 
     aside = start - at_load[:, :2]
     lengths = cables.length_m
     upright = np.sqrt(np.maximum(lengths**2 - (aside * aside).sum(axis=1), (0.5 * lengths) ** 2))
-    found, _ = cables.search(uneven, cables.unknowns(aside / upright[:, None], can.even))
-    places = cables.drones_at(found)
+    solution, _ = cables.search(uneven, cables.unknowns(aside / upright[:, None], can.even))
+    places = cables.drones_at(solution)
     for _ in range(3):  # each drone faces the load's axis, and its hook turns with it
         yaws = np.arctan2(places[:, 1], places[:, 0]) + np.pi
-        forces_n = cables.weight_n * cables.forces(found)
+        forces_n = cables.weight_n * cables.forces(solution)
         places = drones_above(system, np.eye(3), forces_n, STANDARD_GRAVITY_M_S2, yaws)
     return places if holds(system, places) else None
 

@@ -54,14 +54,14 @@ def margin_text(margin: float) -> str:
 
 def margin_sentence(margin: float, drone: int) -> str:
     """A least thrust margin, the number of the drone that has it, and the one that is needed."""
-    needed = f"at least {MIN_THRUST_MARGIN:g} is needed"
-    return f"thrust margin {margin_text(margin)} (drone_{drone}; {needed})"
+    condition = f"at least {MIN_THRUST_MARGIN:g} is needed"
+    return f"thrust margin {margin_text(margin)} (drone_{drone}; {condition})"
 
 
 def weakest_of(margins: Sequence[float] | Array) -> int:
     """Number of the drone with the least thrust margin, from 1; of equal ones the first."""
-    given = np.asarray(margins)
-    return int(np.argmax(given <= 1.000001 * given.min())) + 1
+    values = np.asarray(margins)
+    return int(np.argmax(values <= 1.000001 * values.min())) + 1
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ class Hanging:
         if "places_m" in self.given:
             key = "formation.places_m"
         else:
-            named = sorted(self.given & {"radius_m", "height_m"}, reverse=True)
-            values = [(key, getattr(self.formation, key)) for key in named or self.given]
+            keys = sorted(self.given & {"radius_m", "height_m"}, reverse=True)
+            values = [(key, getattr(self.formation, key)) for key in keys or self.given]
             key = ", ".join(f"formation.{key} = {value:g}" for key, value in values)
         return FormationRefusal(key or "formation", reason, self.why_none or PROPOSES)
 
@@ -131,13 +131,13 @@ class Hanging:
 
         0 where its rotors cannot give the thrust without turning the drone.
         """
-        needed = zip(
+        loads = zip(
             self.system.drones,
             np.linalg.norm(self.rest.drone_force_n, axis=1),
             self.rest.drone_moment_n_m,
             strict=True,
         )
-        return np.array([thrust_margin(*of_one) for of_one in needed])
+        return np.array([thrust_margin(*of_one) for of_one in loads])
 
     @property
     def thrust_margin(self) -> float:
@@ -194,8 +194,8 @@ class Hanging:
 
     @property
     def _turns_rad(self) -> Array:
-        yaw, wanted = self._yaws_rad
-        return np.angle(np.exp(1j * (yaw - wanted)))
+        yaw, setpoint = self._yaws_rad
+        return np.angle(np.exp(1j * (yaw - setpoint)))
 
     @property
     def tilt_rad(self) -> float:
@@ -319,15 +319,15 @@ def hang(
     """
     if isinstance(formation, Cone):
         cone = formation
-        given = frozenset(field.name for field in fields(Cone))
+        keys = frozenset(field.name for field in fields(Cone))
         if cone.places_m is None:
-            given -= {"places_m"}
+            keys -= {"places_m"}
     else:
-        given = frozenset(key for key, value in formation.items() if value is not None)
+        keys = frozenset(key for key, value in formation.items() if value is not None)
         cone = fitting_formation(system, formation)
     pose = np.asarray(load_pose, np.float64)
     places, yaws = cone.poses(pose[:3], pose[3], system.n_drones)
-    common = system, cone, given, gravity_m_s2, pose
+    common = system, cone, keys, gravity_m_s2, pose
     try:
         rest = hanging_equilibrium(freed(system), places, gravity_m_s2, float(pose[3]), yaws)
     except NoEquilibriumError as error:

@@ -84,8 +84,8 @@ def reallocate(
 ) -> Reallocation | None:
     """Find a formation for the drones that are left, see `Hanging.without`."""
     n = system.n_drones
-    left = [i for i in range(n) if i + 1 not in lost]
-    few = system.carried_by(left)
+    survivors = [i for i in range(n) if i + 1 not in lost]
+    few = system.carried_by(survivors)
     drones = few.drones
     ropes = few.cables
     at_load = np.array(system.load.cable_attachments_m)
@@ -100,10 +100,10 @@ def reallocate(
         gravity_m_s2,
         clearance_m=clearance_m,
         steepest=STEEPEST_CABLE,
-        shares=(MIN_SHARE, float(len(left))),
+        shares=(MIN_SHARE, float(len(survivors))),
         lean_rad=STEEPEST_LOAD_RAD,
         hung=hung,
-        hooks_m=rotate(from_yaw(yaws[left]), np.array([d.cable_attachment_m for d in drones])),
+        hooks_m=rotate(from_yaw(yaws[survivors]), np.array([d.cable_attachment_m for d in drones])),
     )
     own = np.array([d.mass_kg + c.mass_kg for d, c in zip(drones, ropes, strict=True)])
     own = np.outer(own * gravity_m_s2, [0.0, 0.0, 1.0])
@@ -120,43 +120,45 @@ def reallocate(
         pulls = cables.weight_n * cables.forces(x)
         sizes = np.linalg.norm(pulls + own, axis=1)
         ups = (pulls + own) / sizes[:, None]
-        turns = np.array([level_rotation(up, yaw) for up, yaw in zip(ups, yaws[left], strict=True)])
+        turns = np.array(
+            [level_rotation(up, yaw) for up, yaw in zip(ups, yaws[survivors], strict=True)]
+        )
         moments = np.cross(hooks, np.einsum("ni,nij->nj", pulls, turns))
-        wanted = np.column_stack([sizes, moments])
-        return np.einsum("nrk,nk->nr", rotors, wanted).ravel()
+        wrenches = np.column_stack([sizes, moments])
+        return np.einsum("nrk,nk->nr", rotors, wrenches).ravel()
 
     def away(x: Array) -> Array:
         beside = cables.drones_at(x)[:, None, :2] - offsets[stays, :2]
         return np.asarray((np.linalg.norm(beside, axis=2) - clear_m).ravel())
 
     def way(x: Array) -> float:
-        aside = (cables.drones_at(x) - offsets[left])[:, :2]
+        aside = (cables.drones_at(x) - offsets[survivors])[:, :2]
         return float((aside**2).sum() + LEAN_M**2 * (x[-2] ** 2 + x[-1] ** 2))
 
-    along = offsets[left] - at_load[left]
-    even = cables.unknowns(along[:, :2] / along[:, 2:], np.ones(len(left)))
-    strongest, missed = cables.search(
+    along = offsets[survivors] - at_load[survivors]
+    even = cables.unknowns(along[:, :2] / along[:, 2:], np.ones(len(survivors)))
+    strongest, miss = cables.search(
         lambda y: float(y[-1]),
         np.append(even, efforts(even).max()),
         away,
         lambda y: y[-1] - efforts(y[:-1]),
     )
-    if missed > MISSED or strongest[-1] <= 0.0:
+    if miss > MISSED or strongest[-1] <= 0.0:
         return None
     most = 1.0 / strongest[-1]
     best = strongest[:-1]
-    wanted = most - max(RESERVE_GIVEN * (most - margin), SLIGHTLY)
-    nearest, missed = cables.search(way, best, away, lambda x: 1.0 / wanted - efforts(x))
-    best = best if missed > MISSED else nearest
+    target = most - max(RESERVE_GIVEN * (most - margin), SLIGHTLY)
+    nearest, miss = cables.search(way, best, away, lambda x: 1.0 / target - efforts(x))
+    best = best if miss > MISSED else nearest
     if not _stable(cables, best):
         return None
     places = np.full((n, 3), np.nan)
     turn = cables.turn(best)
     forces_n = cables.forces(best)
     forces_n = cables.weight_n * forces_n
-    places[left] = drones_above(few, turn, forces_n, gravity_m_s2, yaws[left])
+    places[survivors] = drones_above(few, turn, forces_n, gravity_m_s2, yaws[survivors])
     tilt = float(np.degrees(np.arccos(np.clip(turn[2, 2], -1.0, 1.0))))
-    margins = 1.0 / efforts(best).reshape(len(left), -1).max(axis=1)
+    margins = 1.0 / efforts(best).reshape(len(survivors), -1).max(axis=1)
     return Reallocation(places, margins, np.linalg.norm(forces_n, axis=1), tilt)
 
 
@@ -174,8 +176,8 @@ def _stable(cables: StraightCables, x: Array) -> bool:
     ends = anchors + cables.length_m[:, None] * forces / tension[:, None]
 
     def lengths(q: Array) -> Array:
-        found = rotate(from_rotation_vector(q[3:]), anchors)
-        return np.asarray(np.linalg.norm(ends - q[:3] - found, axis=1))
+        arms = rotate(from_rotation_vector(q[3:]), anchors)
+        return np.asarray(np.linalg.norm(ends - q[:3] - arms, axis=1))
 
     def energy(q: Array) -> float:
         lift = q[2] + rotate(from_rotation_vector(q[3:]), centre)[2]

@@ -44,8 +44,8 @@ def even_shares(balance: Array, least: float = 0.0) -> tuple[Array, float]:
     n = balance.shape[1]
     weight = np.eye(6)[2]
     rows = np.vstack([1e3 * balance, np.eye(n) / np.sqrt(n)])
-    wanted = np.concatenate([1e3 * weight, np.ones(n) / np.sqrt(n)])
-    shares = scipy.optimize.lsq_linear(rows, wanted, (least, np.inf)).x
+    right_side = np.concatenate([1e3 * weight, np.ones(n) / np.sqrt(n)])
+    shares = scipy.optimize.lsq_linear(rows, right_side, (least, np.inf)).x
     return shares, float(np.abs(balance @ shares - weight).max())
 
 

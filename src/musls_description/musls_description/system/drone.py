@@ -179,9 +179,9 @@ def inertia_instead_of(given_kg_m2: Matrix3, shape: AnyShape, mass_kg: float) ->
     a copy with a new mass brings it along.
     """
     follows = inertia_of(shape, mass_kg)
-    given = np.array(given_kg_m2)
-    scaled = np.array(follows) * np.trace(given) / np.trace(follows)
-    if given.any() and not np.allclose(given, scaled, rtol=1e-9, atol=0.0):
+    own_inertia = np.array(given_kg_m2)
+    scaled_inertia = np.array(follows) * np.trace(own_inertia) / np.trace(follows)
+    if own_inertia.any() and not np.allclose(own_inertia, scaled_inertia, rtol=1e-9, atol=0.0):
         raise ValueError("give either shape or inertia_kg_m2, not both")
     return follows
 
@@ -277,23 +277,23 @@ class Rotor:
 
 def _completed(rotor: Rotor, propulsion: Propulsion | None, index: int) -> Rotor:
     """A rotor whose constants all have numbers."""
-    missing = [name for name in _FOLLOWING if math.isnan(getattr(rotor, name))]
-    if not missing:
+    missing_names = [name for name in _FOLLOWING if math.isnan(getattr(rotor, name))]
+    if not missing_names:
         return rotor
-    found = _numbers(rotor)
+    constants = _numbers(rotor)
     if propulsion is not None:
-        found = propulsion.rotor_constants() | found
-        made = Rotor(**found)
-        top_rad_s = propulsion.top_speed_rad_s(made.moment_coefficient_n_m_s2)
+        constants = propulsion.rotor_constants() | constants
+        new_rotor = Rotor(**constants)
+        top_rad_s = propulsion.top_speed_rad_s(new_rotor.moment_coefficient_n_m_s2)
         if top_rad_s is not None and not math.isnan(top_rad_s):
-            found.setdefault("speed_max_rad_s", top_rad_s)
-    made = Rotor(**found)
+            constants.setdefault("speed_max_rad_s", top_rad_s)
+    new_rotor = Rotor(**constants)
     for name, source in _FOLLOWING.items():
-        if math.isnan(getattr(made, name)):
+        if math.isnan(getattr(new_rotor, name)):
             raise ValueError(
                 f"rotors.{index}.{name} is missing: give it, or {source}, from which it follows"
             )
-    return made
+    return new_rotor
 
 
 def _numbers(rotor: Rotor) -> dict[str, Any]:
@@ -390,8 +390,8 @@ def rotor_efforts(drone: Drone) -> Array:
 
     Of the ways to give them that in which the rotors share as evenly as they can.
     """
-    shared = np.linalg.pinv(wrench_of_thrusts(drone))
-    return np.asarray(shared / thrust_limits_n(drone)[1][:, None])
+    inverse = np.linalg.pinv(wrench_of_thrusts(drone))
+    return np.asarray(inverse / thrust_limits_n(drone)[1][:, None])
 
 
 def can_steer(drone: Drone) -> bool:
@@ -412,11 +412,11 @@ def thrust_margin(drone: Drone, thrust_n: ArrayLike, moment_body_n_m: Array) -> 
     For thrusts (...,) and moments (..., 3), see `rotor_efforts`; 0 where they cannot give both.
     """
     thrust = np.asarray(thrust_n)[..., None]
-    wanted = np.concatenate([thrust, moment_body_n_m], axis=-1)
-    shares = wanted @ rotor_efforts(drone).T
-    given = (shares * thrust_limits_n(drone)[1]) @ wrench_of_thrusts(drone).T
-    missed = np.abs(given - wanted).max(axis=-1) > 1e-6 * thrust[..., 0]
-    return np.where(missed | (shares.min(axis=-1) < 0.0), 0.0, 1.0 / shares.max(axis=-1))
+    wrench = np.concatenate([thrust, moment_body_n_m], axis=-1)
+    shares = wrench @ rotor_efforts(drone).T
+    reached_wrench = (shares * thrust_limits_n(drone)[1]) @ wrench_of_thrusts(drone).T
+    misses = np.abs(reached_wrench - wrench).max(axis=-1) > 1e-6 * thrust[..., 0]
+    return np.where(misses | (shares.min(axis=-1) < 0.0), 0.0, 1.0 / shares.max(axis=-1))
 
 
 # ---------- Drag

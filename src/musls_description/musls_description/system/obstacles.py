@@ -192,15 +192,15 @@ class WorldSpec:
     obstacles: tuple[AnyObstacle, ...] = ()
 
     def __post_init__(self) -> None:
-        seen: set[str] = set()
+        names: set[str] = set()
         for name in (obstacle.name for obstacle in self.obstacles):
-            if name in seen:
+            if name in names:
                 raise ValueError(f"two obstacles have the name '{name}'")
             if name.startswith(TAKEN):
                 raise ValueError(
                     f"obstacle '{name}': names of bodies are taken ({', '.join(TAKEN)})"
                 )
-            seen.add(name)
+            names.add(name)
 
 
 def solid(kind: int, position: Sequence[float] | Array, rotation: Array, size: object) -> Records:
@@ -256,11 +256,11 @@ def shown_faces(
 ) -> list[tuple[str, list[Array]]]:
     """Names of obstacles and the parts of their faces in a box, corners (3,), world."""
     obstacles = list(obstacles)
-    shown: list[tuple[str, list[Array]]] = [(obstacle.name, []) for obstacle in obstacles]
+    faces_by_name: list[tuple[str, list[Array]]] = [(obstacle.name, []) for obstacle in obstacles]
     for record in solids_of(obstacles):
         cut = [_clipped(face, low_m, high_m) for face in faces_enu_m(record)]
-        shown[record["obstacle"]][1].extend(face for face in cut if len(face))
-    return [(name, faces) for name, faces in shown if faces]
+        faces_by_name[record["obstacle"]][1].extend(face for face in cut if len(face))
+    return [(name, faces) for name, faces in faces_by_name if faces]
 
 
 def _clipped(polygon: Array, low_m: Array, high_m: Array) -> Array:
@@ -268,14 +268,14 @@ def _clipped(polygon: Array, low_m: Array, high_m: Array) -> Array:
     for axis in range(3):
         for sign, bound in ((1.0, low_m[axis]), (-1.0, high_m[axis])):
             inside = sign * (polygon[:, axis] - bound)
-            kept = []
+            corners = []
             for k in range(len(polygon)):
                 if inside[k - 1] * inside[k] < 0.0:
                     share = inside[k - 1] / (inside[k - 1] - inside[k])
-                    kept.append(polygon[k - 1] + share * (polygon[k] - polygon[k - 1]))
+                    corners.append(polygon[k - 1] + share * (polygon[k] - polygon[k - 1]))
                 if inside[k] >= 0.0:
-                    kept.append(polygon[k])
-            polygon = np.array(kept).reshape(-1, 3)
+                    corners.append(polygon[k])
+            polygon = np.array(corners).reshape(-1, 3)
     return polygon
 
 

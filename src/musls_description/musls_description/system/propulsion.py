@@ -300,12 +300,12 @@ class Propulsion:
 
     def rotor_constants(self) -> dict[str, float]:
         """Fields of a rotor that follow from this: only those that do."""
-        found: dict[str, float] = {}
+        constants: dict[str, float] = {}
         if self.propeller is not None:
             density = self.air.density_kg_m3
-            found["thrust_coefficient_n_s2"] = self.propeller.thrust_coefficient_n_s2(density)
-            found["moment_ratio_m"] = self.propeller.moment_ratio_m
-        return found
+            constants["thrust_coefficient_n_s2"] = self.propeller.thrust_coefficient_n_s2(density)
+            constants["moment_ratio_m"] = self.propeller.moment_ratio_m
+        return constants
 
     def top_speed_rad_s(self, moment_n_m_s2: float) -> float | None:
         """Speed at the battery's nominal voltage; None without motor and battery."""

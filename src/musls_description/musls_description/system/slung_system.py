@@ -177,9 +177,9 @@ class ElasticLine:
     break_force_n: Positive | None = None
 
     def __post_init__(self) -> None:
-        given = [name for name in ("ea_n", "law", "own_law") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise ValueError(f"give either {' or '.join(given)}")
+        keys = [name for name in ("ea_n", "law", "own_law") if getattr(self, name) is not None]
+        if len(keys) > 1:
+            raise ValueError(f"give either {' or '.join(keys)}")
         if self.own_law is not None and self.permanent_share > 0.0:
             raise ValueError("permanent_share belongs to ea_n or law, not to own_law")
         if self.law is None:
@@ -255,10 +255,10 @@ class Winch:
 
     def __post_init__(self) -> None:
         names = ("radius_m", "inertia_kg_m2", "axis", "brake_torque_n_m")
-        given = [name for name in names if getattr(self, name) is not None]
-        given += ["layer_m"] if self.layer_m else []
-        if self.kind == "feed" and given:
-            raise ValueError(f"{given[0]} belongs to kind: drum, not to feed")
+        keys = [name for name in names if getattr(self, name) is not None]
+        keys += ["layer_m"] if self.layer_m else []
+        if self.kind == "feed" and keys:
+            raise ValueError(f"{keys[0]} belongs to kind: drum, not to feed")
         if self.kind == "drum" and (self.radius_m is None or self.inertia_kg_m2 is None):
             raise ValueError("kind: drum needs radius_m and inertia_kg_m2")
         if self.kind == "drum" and self.stored_length_m is None:
@@ -333,16 +333,16 @@ def check_rig(system: RigSystem) -> None:
     """
     names = body_names(system)
     _check_cables(system, names)
-    taken: dict[tuple[int, int], str] = {}
+    owners: dict[tuple[int, int], str] = {}
     for k, winch in enumerate(system.winches):
-        _take(system, taken, winch.cable, winch.end, f"winches.{k}")
+        _take(system, owners, winch.cable, winch.end, f"winches.{k}")
     for k, pulley in enumerate(system.pulleys):
         if pulley.body not in names:
             raise ValueError(
                 f"pulleys.{k}.body: unknown body '{pulley.body}': {near_names(pulley.body, names)}"
             )
         for end in pulley.cables:
-            _take(system, taken, end.cable, end.end, f"pulleys.{k}")
+            _take(system, owners, end.cable, end.end, f"pulleys.{k}")
             on = system.ends(end.cable - 1)[end.end - 1].body
             if on != pulley.body:
                 raise ValueError(
@@ -385,20 +385,20 @@ def _check_cables(system: RigSystem, names: Sequence[str]) -> None:
 
 
 def _take(
-    system: RigSystem, taken: dict[tuple[int, int], str], cable: int, end: int, where: str
+    system: RigSystem, owners: dict[tuple[int, int], str], cable: int, end: int, where: str
 ) -> None:
     """Note that something sits on an end of a cable."""
     if cable > len(system.cables):
         raise ValueError(
             f"{where}: cable {cable} does not exist: there are {len(system.cables)} cables"
         )
-    if (cable, end) in taken:
+    if (cable, end) in owners:
         raise ValueError(
-            f"{where}: end {end} of cable_{cable} is taken already by {taken[cable, end]}"
+            f"{where}: end {end} of cable_{cable} is taken already by {owners[cable, end]}"
         )
     if where.startswith("pulleys") and system.ends(cable - 1)[end - 1].clamped:
         raise ValueError(f"{where}: end {end} of cable_{cable} is clamped, no pulley can be there")
-    taken[cable, end] = where
+    owners[cable, end] = where
 
 
 MAX_CABLES = 100
@@ -461,14 +461,14 @@ class Load:
 
     def as_written(self) -> dict[str, Any]:
         """Fields as the user gave them, see `schema.to_data`; derived ones are left out."""
-        written = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        entries = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         if self.shape is None:
-            del written["shape"]
-            return written
-        del written["inertia_kg_m2"]
+            del entries["shape"]
+            return entries
+        del entries["inertia_kg_m2"]
         if not vars(self)["_own_box"]:
-            del written["collision"]
-        return written
+            del entries["collision"]
+        return entries
 
 
 @spec
@@ -569,21 +569,21 @@ class Cable:
     def __post_init__(self) -> None:
         if self.twist == "locked" and self.twist_damping_n_m_s_rad is not None:
             raise ValueError("twist_damping_n_m_s_rad needs twist: free")
-        self._complete(given={n for n in ("mass_kg", "radius_m") if not math.isnan(vars(self)[n])})
+        self._complete(keys={n for n in ("mass_kg", "radius_m") if not math.isnan(vars(self)[n])})
 
-    def _complete(self, given: set[str]) -> None:
+    def _complete(self, keys: set[str]) -> None:
         """Set mass and radius that follow; note which do not, as `_own`."""
-        if self.material is None and "mass_kg" not in given:
+        if self.material is None and "mass_kg" not in keys:
             raise ValueError(f"mass_kg is missing: give it, or the material ({_MATERIALS})")
         if self.diameter_m is not None:
             source = "diameter_m"
             diameter_m = self.diameter_m
-        elif "radius_m" in given:
+        elif "radius_m" in keys:
             source = "radius_m"
             diameter_m = 2.0 * self.radius_m
         elif self.material is None:
             raise ValueError(f"radius_m is missing: give it, diameter_m or material ({_MATERIALS})")
-        elif "mass_kg" in given:
+        elif "mass_kg" in keys:
             source = "mass_kg"
             diameter_m = self.rope.diameter_m(self.mass_kg / self.length_m)
         else:
@@ -591,7 +591,7 @@ class Cable:
         follows = {"radius_m": diameter_m / 2.0}
         if self.material is not None:
             follows["mass_kg"] = self.rope.mass_kg_m(diameter_m) * self.length_m
-        own = {n for n in given if n == source or vars(self)[n] != follows.get(n)}
+        own = {n for n in keys if n == source or vars(self)[n] != follows.get(n)}
         object.__setattr__(self, "_own", own)  # frozen
         for name in follows.keys() - own:
             if not SMALLEST <= follows[name] <= LARGEST:
@@ -603,10 +603,10 @@ class Cable:
 
     def as_written(self) -> dict[str, Any]:
         """Fields as the user gave them, see `schema.to_data`; derived ones are left out."""
-        written = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        entries = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         for name in {"mass_kg", "radius_m"} - vars(self)["_own"]:
-            del written[name]
-        return written
+            del entries[name]
+        return entries
 
     @property
     def rope(self) -> RopeMaterial:
@@ -718,8 +718,8 @@ class Cable:
         its = self.elastic
         if self.material is None and (its.ea_n or its.law or its.own_law):
             return f"{stretch}{strength}"
-        named = f"{ASSUMED} assumed" if self.material is None else self.material
-        return f"{named}, {1e3 * self.nominal_diameter_m:.3g} mm, {stretch}{strength}"
+        rope = f"{ASSUMED} assumed" if self.material is None else self.material
+        return f"{rope}, {1e3 * self.nominal_diameter_m:.3g} mm, {stretch}{strength}"
 
     @property
     def ei_n_m2(self) -> float:
@@ -731,8 +731,8 @@ class Cable:
     @property
     def drag_across_n_s2_m3(self) -> float:
         """Air drag across it, per length and squared speed."""
-        given = self.elastic.drag_across_n_s2_m3
-        return CYLINDER_DRAG * STANDARD_DENSITY_KG_M3 * self.radius_m if given is None else given
+        own = self.elastic.drag_across_n_s2_m3
+        return CYLINDER_DRAG * STANDARD_DENSITY_KG_M3 * self.radius_m if own is None else own
 
     @property
     def free_twist_damping_n_m_s_rad(self) -> float:
@@ -922,14 +922,14 @@ class SlungLoadSystem(RigSystem):
         axes = np.zeros((3, 0))
         if not self.load.point_mass:
             places = np.array(self.load.cable_attachments_m, np.float64)
-            left, sizes, _ = np.linalg.svd(grasp_matrix(places - places.mean(axis=0))[3:])
-            axes = left[:, : len(sizes)][:, sizes > 1e-6]
+            vectors, sizes, _ = np.linalg.svd(grasp_matrix(places - places.mean(axis=0))[3:])
+            axes = vectors[:, : len(sizes)][:, sizes > 1e-6]
             if twist_held and any(cable.twist == "locked" for cable in self.cables):
                 with_twist = np.column_stack([axes, [0.0, 0.0, 1.0]])
-                left, sizes, _ = np.linalg.svd(with_twist)
-                axes = left[:, : len(sizes)][:, sizes > 1e-6]
-        found: Array = axes @ axes.T
-        return found
+                vectors, sizes, _ = np.linalg.svd(with_twist)
+                axes = vectors[:, : len(sizes)][:, sizes > 1e-6]
+        projector: Array = axes @ axes.T
+        return projector
 
     def carried_by(self, drones: Sequence[int]) -> SlungLoadSystem:
         """The load on the cables of some drones (from 0) alone."""
@@ -947,10 +947,10 @@ def system_class(data: Any) -> type[RigSystem]:
     if not isinstance(data, Mapping):
         return SlungLoadSystem
     cables = data.get("cables")
-    ended = isinstance(cables, (list, tuple)) and any(
+    has_ends = isinstance(cables, (list, tuple)) and any(
         isinstance(cable, Mapping) and cable.get("ends") is not None for cable in cables
     )
-    rig = ended or any(data.get(part) for part in ("anchors", "winches", "pulleys"))
+    rig = has_ends or any(data.get(part) for part in ("anchors", "winches", "pulleys"))
     return RigSystem if rig else SlungLoadSystem
 
 

@@ -109,17 +109,17 @@ def _with_base(item: Any) -> Any:
     if not isinstance(item, LocatedMapping) or "from" not in item:
         return item
     where, _ = place_of(item, ("from",), "")
-    made = copy.deepcopy(_part(item["from"], where, Path(item.place.file).parent))
+    part = copy.deepcopy(_part(item["from"], where, Path(item.place.file).parent))
     if "shape" in item:  # which takes the place of the part's inertia
-        made.pop("inertia_kg_m2", None)
+        part.pop("inertia_kg_m2", None)
     if "material" in item:  # from which mass and radius follow, unless they are given beside it
-        made.pop("mass_kg", None)
-        made.pop("radius_m", None)
-    made.take(item)
-    made.place = item.place
-    made.is_file = False
-    del made["from"]
-    return made
+        part.pop("mass_kg", None)
+        part.pop("radius_m", None)
+    part.take(item)
+    part.place = item.place
+    part.is_file = False
+    del part["from"]
+    return part
 
 
 def _part(name: Any, where: str, folder: Path) -> LocatedMapping:

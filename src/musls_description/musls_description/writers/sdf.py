@@ -149,7 +149,7 @@ def _links(system: SlungLoadSystem, spawn: Configuration) -> list[Link]:
     places = {-1: -1}  # of the bodies among the links
     for k, (body, first) in enumerate(zip(tree.bodies, tree.first_coordinate, strict=True)):
         turns = coordinates[first : first + body.freedom]
-        stopped = body.axes[1:2]
+        stops = body.axes[1:2]
         body = dataclasses.replace(body, parent=places[body.parent])
         if len(body.axes) == 3:
             pivot = _pivot(body)
@@ -163,7 +163,7 @@ def _links(system: SlungLoadSystem, spawn: Configuration) -> list[Link]:
             )
             turns = turns[1:]
         places[k] = len(links)
-        links.append(Link(*_sdf_name(system, body), body, turns, stopped))
+        links.append(Link(*_sdf_name(system, body), body, turns, stops))
     return links
 
 

@@ -74,11 +74,11 @@ def joint_coordinates(tree: Tree) -> dict[str, int]:
 
     Bodies that have come loose hang on no joint and are left out.
     """
-    found: dict[str, int] = {}
+    coordinates: dict[str, int] = {}
     for body, first in zip(tree.bodies, tree.first_coordinate.tolist(), strict=True):
         name = f"{body.name}/hook" if body.name.startswith("drone") else body.name
-        found |= {f"{name}/{axis}": first + k for k, axis in enumerate(body.axes)}
-    return found
+        coordinates |= {f"{name}/{axis}": first + k for k, axis in enumerate(body.axes)}
+    return coordinates
 
 
 def roll_pitch_yaw(rotation: Array) -> Array:

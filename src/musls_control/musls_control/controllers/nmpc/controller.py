@@ -199,8 +199,8 @@ class NmpcController(Controller):
         """Forces of the rotors, yaws, no moments, forces counted on, (n, 10)."""
         if time_s >= self._next_s - 1e-9 and self._coming is None:
             self._next_s = time_s + self._every * self._setup.period_s
-            took_s, found = self._replan(time_s, reference, estimate)
-            self._coming = time_s + took_s, found
+            took_s, new_plan = self._replan(time_s, reference, estimate)
+            self._coming = time_s + took_s, new_plan
         if self._coming is not None and time_s >= self._coming[0] - 1e-9:
             self._take(time_s, self._coming[1])
             self._coming = None
@@ -213,20 +213,20 @@ class NmpcController(Controller):
             self.happened.append(("plan_stale" if plan is None else "plan_resumed", what))
         model = self._model
         if plan is None:
-            wanted = counted = self._formation(reference)
+            target = target_ahead = self._formation(reference)
         else:
-            wanted = plan.at(time_s)
-            counted = plan.at(time_s + self._ahead_s)
+            target = plan.at(time_s)
+            target_ahead = plan.at(time_s + self._ahead_s)
         mass = model.drone_mass_kg[:, None]
         drones = estimate.drones
-        given = self._given
+        settings = self._given
         out = self._commands
-        back = given.position_1_s2 * (wanted[:, 0] - drones.position_enu_m)
-        back += given.velocity_1_s * (wanted[:, 1] - drones.velocity_enu_m_s)
-        out[:, 0:3] = counted[:, 3] + mass * back
+        back = settings.position_1_s2 * (target[:, 0] - drones.position_enu_m)
+        back += settings.velocity_1_s * (target[:, 1] - drones.velocity_enu_m_s)
+        out[:, 0:3] = target_ahead[:, 3] + mass * back
         out[:, 3] = model.yaws_rad + reference.yaw_rad
-        out[:, 7:10] = mass * counted[:, 2] - counted[:, 3]
-        tension_n = np.linalg.norm(wanted[:, 4], axis=1, keepdims=True)
+        out[:, 7:10] = mass * target_ahead[:, 2] - target_ahead[:, 3]
+        tension_n = np.linalg.norm(target[:, 4], axis=1, keepdims=True)
         _, gap = self._cables(estimate)
         pull_n = tension_n * gap / np.linalg.norm(gap, axis=1, keepdims=True)
         self._observer.step(time_s, out[:, 0:3], pull_n, estimate)
@@ -245,10 +245,10 @@ class NmpcController(Controller):
             "solve_max_ms": float(times_ms.max()),
         }
 
-    def _take(self, time_s: float, found: PlannedMotion | None) -> None:
+    def _take(self, time_s: float, new_plan: PlannedMotion | None) -> None:
         """Fly a new plan, or the one before if there is none."""
-        if found is not None:
-            self._plan = found
+        if new_plan is not None:
+            self._plan = new_plan
             self._failed = False
             return
         self._failures += 1
@@ -265,12 +265,12 @@ class NmpcController(Controller):
         begin_s = thread_time()
         problem = self.problem
         before = self._plan
-        measured = self._measured(estimate)
-        directions = measured[13:].reshape(2, -1, 3)[0]
+        state = self._measured(estimate)
+        directions = state[13:].reshape(2, -1, 3)[0]
         problem.disturbance_n[:] = self._observer.disturbances_n(directions)
-        wanted = self._wanted(reference)
+        targets = self._wanted(reference)
         if before is None or self._failed:
-            x = wanted.copy()
+            x = targets.copy()
             u = np.zeros((problem.nodes, problem.nu))
             steps = FIRST_STEPS
         else:
@@ -278,24 +278,26 @@ class NmpcController(Controller):
             steps = 1
             x, u = before.states(times_s)
             beyond = times_s > before.begin_s + before.times_s[-1]
-            x[beyond] = wanted[beyond]
+            x[beyond] = targets[beyond]
             u[beyond] = 0.0
             u = u[:-1]
-        x[0, : len(measured)] = measured
-        wanted[0] = x[0]
+        x[0, : len(state)] = state
+        targets[0] = x[0]
         _same_sign(x)
-        _same_sign(wanted)
+        _same_sign(targets)
         solved = False
         for _ in range(steps):
-            x, u, solved = problem.solve(x, u, wanted)
+            x, u, solved = problem.solve(x, u, targets)
         took_s = thread_time() - begin_s
         self._plans += 1
-        found = PlannedMotion(time_s, problem.times_s, x, u, problem.drones(x)) if solved else None
+        new_plan = (
+            PlannedMotion(time_s, problem.times_s, x, u, problem.drones(x)) if solved else None
+        )
         if before is None:
-            return 0.0, found
+            return 0.0, new_plan
         self.solve_s.append(took_s)
         delays_s = {"measured": took_s, "fixed": self._given.delay_s, "none": 0.0}
-        return delays_s[self._given.compute_delay], found
+        return delays_s[self._given.compute_delay], new_plan
 
     def _measured(self, estimate: Estimate) -> Array:
         """Load, directions and angular velocities of the cables, as a state begins, (13 + 6 n,)."""
@@ -355,8 +357,8 @@ class NmpcController(Controller):
         motion[:, 1] = reference.velocity_enu_m_s
         motion[:, 2] = reference.acceleration_enu_m_s2
         pull = rotate(turn, model.resting_n)
-        felt = motion[:, 2] - self._gravity
-        motion[:, 3] = model.drone_mass_kg[:, None] * felt + pull
+        specific_force_m_s2 = motion[:, 2] - self._gravity
+        motion[:, 3] = model.drone_mass_kg[:, None] * specific_force_m_s2 + pull
         motion[:, 4] = -pull
         return motion
 
@@ -368,7 +370,7 @@ def _same_sign(x: Array) -> None:
             x[k, 3:7] *= -1.0
 
 
-def _problem(given: NmpcSpec, setup: ControlSetup, model: PayloadModel) -> Problem:
+def _problem(settings: NmpcSpec, setup: ControlSetup, model: PayloadModel) -> Problem:
     """The optimal control problem of a system."""
     from musls_control.controllers.nmpc.ocp import Bounds, Planes, Problem, SlungModel
 
@@ -388,11 +390,11 @@ def _problem(given: NmpcSpec, setup: ControlSetup, model: PayloadModel) -> Probl
         setup.gravity_m_s2,
         # An autopilot holds the drones' yaw, and the load's through cables that do not twist. A
         # plan that lets cables turn the load there moves the drones with it, ever further round.
-        yaw_held=given.output == "autopilot" and any(c.twist == "locked" for c in system.cables),
+        yaw_held=settings.output == "autopilot" and any(c.twist == "locked" for c in system.cables),
     )
     share_n = model.mass_kg * setup.gravity_m_s2 / n
-    least_n = 0.1 * share_n if given.least_tension_n is None else given.least_tension_n
-    largest_n = given.largest_tension_n or 1e3 * share_n
+    least_n = 0.1 * share_n if settings.least_tension_n is None else settings.least_tension_n
+    largest_n = settings.largest_tension_n or 1e3 * share_n
     if largest_n <= max(least_n, share_n):
         raise ConfigError(
             f"controller.largest_tension_n = {largest_n:g} N must be above least_tension_n = "
@@ -402,14 +404,14 @@ def _problem(given: NmpcSpec, setup: ControlSetup, model: PayloadModel) -> Probl
     radius_m = max(map(tip_radius_m, system.drones))
     bounds = Bounds(
         (least_n, largest_n),
-        np.stack([0.05 * most_n, given.thrust_share * most_n]),
-        given.largest_tilt_rad,
-        given.largest_load_tilt_rad,
-        3.2 * radius_m if given.apart_m is None else given.apart_m,
+        np.stack([0.05 * most_n, settings.thrust_share * most_n]),
+        settings.largest_tilt_rad,
+        settings.largest_load_tilt_rad,
+        3.2 * radius_m if settings.apart_m is None else settings.apart_m,
     )
-    growth = np.linspace(0.4, 1.6, given.steps)
-    steps_s = given.horizon_s / given.steps * growth
-    planes = Planes(setup.obstacles, n, half_m, radius_m, given.clearance_m)
+    growth = np.linspace(0.4, 1.6, settings.steps)
+    steps_s = settings.horizon_s / settings.steps * growth
+    planes = Planes(setup.obstacles, n, half_m, radius_m, settings.clearance_m)
     return Problem(body, bounds, _weights(n, share_n), steps_s, planes)
 
 
@@ -504,6 +506,6 @@ class DisturbanceObserver:
         by_mass = 1.0 / self._mass_kg
         rows = (by_mass[..., None] * effect).reshape(-1, n)
         wrong_n = np.linalg.lstsq(rows, (by_mass * self.missing_n).ravel())[0]
-        found: Array = self.missing_n - effect @ wrong_n
-        size = np.linalg.norm(found, axis=1) / np.linalg.norm(self._weight_n, axis=1)
-        return np.asarray(found / np.maximum(size / MOST_SHARE, 1.0)[:, None])
+        forces_n: Array = self.missing_n - effect @ wrong_n
+        size = np.linalg.norm(forces_n, axis=1) / np.linalg.norm(self._weight_n, axis=1)
+        return np.asarray(forces_n / np.maximum(size / MOST_SHARE, 1.0)[:, None])

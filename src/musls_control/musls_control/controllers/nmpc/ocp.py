@@ -281,18 +281,18 @@ class Problem:
         dt = ca.SX.sym("dt")
         after = self._integrated(x, u, dt)
         dynamics = []
-        for moved in (ca.vertcat(x[POSE + 6 * self.n :], u), ca.vertcat(x, u)):
-            by_both = ca.jacobian(after, ca.vertcat(x, u))[:, -moved.numel() :]
-            gap = by_both @ moved - after
-            found = [gap, ca.vec(ca.densify(by_both).T)]
-            dynamics.append(ca.Function("dynamics", [x, u, dt, self._d], found))
+        for variables in (ca.vertcat(x[POSE + 6 * self.n :], u), ca.vertcat(x, u)):
+            by_both = ca.jacobian(after, ca.vertcat(x, u))[:, -variables.numel() :]
+            gap = by_both @ variables - after
+            outputs = [gap, ca.vec(ca.densify(by_both).T)]
+            dynamics.append(ca.Function("dynamics", [x, u, dt, self._d], outputs))
         planes = ca.SX.sym("planes", self._planes.columns)
         groups = self._constraints(bounds, x, planes)
         rows = ca.vertcat(*(ca.vertcat(*group) for group in groups))
         self._group = np.repeat(np.arange(GROUPS), [len(group) for group in groups])
         slope = ca.densify(ca.jacobian(rows, x))
-        found = [slope @ x - rows, ca.vec(slope.T)]
-        path = ca.Function("path", [x, planes, self._d], found)
+        outputs = [slope @ x - rows, ca.vec(slope.T)]
+        path = ca.Function("path", [x, planes, self._d], outputs)
         return dynamics[0], dynamics[1], path
 
     def _gauss_newton(self, bounds: Bounds) -> ca.Function:
@@ -305,7 +305,7 @@ class Problem:
         rows = len(self._group)
         x = ca.MX.sym("x", nx, N + 1)
         u = ca.MX.sym("u", nu, N)
-        wanted = ca.MX.sym("reference", nx, N + 1)
+        reference = ca.MX.sym("reference", nx, N + 1)
         planes = ca.MX.sym("planes", self._planes.columns, N - 1)
         d = ca.MX.sym("d", 1 + n, 3)
         gap_0, matrix_0 = first(x[:, 0], u[:, 0], self._steps_s[0], d)
@@ -346,7 +346,7 @@ class Problem:
         matrix = ca.MX(sparsity, ca.vertcat(*values)[order.tolist()])
 
         diagonal, linear, least, most = self._costs_and_bounds(bounds)
-        goal = [wanted[-5 * n :, 0], *(wanted[:, k] for k in range(1, N + 1))]
+        goal = [reference[-5 * n :, 0], *(reference[:, k] for k in range(1, N + 1))]
         goal = [part for one in goal for part in (one, ca.MX.zeros(nu))][:-1]
         options = {
             "N": N,
@@ -361,10 +361,15 @@ class Problem:
         self._fixed = {"h": ca.diag(ca.DM(diagonal)), "lbx": least, "ubx": most}
         states = [slice(b, b + size) for b, size in zip(begin, sizes, strict=False)]
         self._places = states, [slice(one.stop, one.stop + nu) for one in states[:-1]]
-        given = [linear - diagonal * ca.vertcat(*goal), matrix, ca.vertcat(*low), ca.vertcat(*high)]
+        outputs = [
+            linear - diagonal * ca.vertcat(*goal),
+            matrix,
+            ca.vertcat(*low),
+            ca.vertcat(*high),
+        ]
         names = ["g", "a", "lba", "uba"]
         arguments = ["x", "u", "reference", "planes", "d"]
-        return ca.Function("programme", [x, u, wanted, planes, d], given, arguments, names)
+        return ca.Function("programme", [x, u, reference, planes, d], outputs, arguments, names)
 
     def _costs_and_bounds(self, bounds: Bounds) -> tuple[Array, Array, Array, Array]:
         """Hessian's diagonal, linear costs, least and largest values of the variables."""
@@ -404,9 +409,9 @@ class Problem:
         directions = inner[:, POSE : POSE + 3 * self.n].reshape(-1, self.n, 3)
         ends = drones + self.body.hooks_m + self.body.lengths_m[:, None] * directions
         planes = self._planes.around(inner[:, P], drones, ends)
-        given = {"x": x.T, "u": u.T, "reference": reference.T, "planes": planes.T}
-        found = self._programme(**given, d=self.disturbance_n)
-        return {**found, **self._fixed}
+        inputs = {"x": x.T, "u": u.T, "reference": reference.T, "planes": planes.T}
+        outputs = self._programme(**inputs, d=self.disturbance_n)
+        return {**outputs, **self._fixed}
 
     def solve(self, x: Array, u: Array, reference: Array) -> tuple[Array, Array, bool]:
         """Return states (N + 1, nx) and inputs (N, nu) after a step, and whether it was solved.
@@ -431,8 +436,8 @@ class Problem:
     def drones(self, x: Array) -> Array:
         """Motion of the drones by `drone_motion`, (N + 1, n, 5, 3)."""
         each = np.tile(self.disturbance_n, len(x))
-        found = np.array(self._drones(x.T, each)).T
-        return np.asarray(found.reshape(len(x), self.n, 5, 3))
+        rows = np.array(self._drones(x.T, each)).T
+        return np.asarray(rows.reshape(len(x), self.n, 5, 3))
 
 
 def _dense(
@@ -502,7 +507,7 @@ class Planes:
         Returns (k, columns).
         """
         bodies = np.concatenate([load[:, None], drones, ends], axis=1)
-        found = np.zeros((len(load), 1 + 2 * self._n, self._looks, 5))
+        planes = np.zeros((len(load), 1 + 2 * self._n, self._looks, 5))
         if self._looks:
             solids = [
                 self._windows[k].planes
@@ -510,8 +515,8 @@ class Planes:
                 else one
                 for k, one in enumerate(self._solids)
             ]
-            find_planes(np.concatenate(solids), bodies, ALONG, found)
-        return found.reshape(len(load), -1)
+            find_planes(np.concatenate(solids), bodies, ALONG, planes)
+        return planes.reshape(len(load), -1)
 
     def clearances(
         self, planes: Any, load: Any, turn: Any, drones: list[Any], ends: list[Any]
