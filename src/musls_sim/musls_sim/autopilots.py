@@ -64,9 +64,9 @@ def hover_parameters(scenario: Scenario) -> list[dict[str, float]]:
 
 def _check_least_thrust(scenario: Scenario, i: int, hover: float) -> None:
     """Refuse drones that are too light for MPC_THR_MIN, in words that do not presume PX4."""
-    given = scenario.autopilot.parameters
-    least = given.get("MPC_THR_MIN", PX4_PARAMETERS["MPC_THR_MIN"].default)
-    if "MPC_THR_HOVER" in given or hover >= least:
+    parameters = scenario.autopilot.parameters
+    least = parameters.get("MPC_THR_MIN", PX4_PARAMETERS["MPC_THR_MIN"].default)
+    if "MPC_THR_HOVER" in parameters or hover >= least:
         return
     drone = scenario.system.drones[i]
     gravity = scenario.physics.gravity_m_s2

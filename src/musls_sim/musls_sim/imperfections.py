@@ -216,9 +216,9 @@ class DroneLinks:
 
     def land(self, drone: int) -> None:
         """Have a drone (from 0) land where it is, as PX4's land mode does; armed ones only."""
-        lost = self._lost.get(drone)
+        link = self._lost.get(drone)
         if self._sent[drone, 11]:
-            armed = self._sent[drone] if lost is None else lost.setpoint
+            armed = self._sent[drone] if link is None else link.setpoint
             self._lost[drone] = _LostLink("land", armed.copy(), since_s=-np.inf)
 
     def restore(self, drone: int) -> None:
@@ -233,22 +233,22 @@ class DroneLinks:
         time_s = tick * CONTROL_PERIOD_S
         if self._guided:
             self.heard.data[:] = self._sent
-        for drone, lost in self._lost.items():
+        for drone, link in self._lost.items():
             row = self.heard.data[drone]
-            if lost.since_s is None:
-                lost.since_s = time_s
-            if time_s - lost.since_s < COM_OF_LOSS_T_S:
-                row[:] = lost.setpoint
+            if link.since_s is None:
+                link.since_s = time_s
+            if time_s - link.since_s < COM_OF_LOSS_T_S:
+                row[:] = link.setpoint
             else:
-                self._failsafe(drone, lost, time_s, row)
+                self._failsafe(drone, link, time_s, row)
 
-    def _failsafe(self, drone: int, lost: _LostLink, time_s: float, row: Array) -> None:
-        if lost.hold is None:
+    def _failsafe(self, drone: int, link: _LostLink, time_s: float, row: Array) -> None:
+        if link.hold is None:
             place = self._estimate.drones.position_enu_m[drone]
-            lost.hold = np.array([*place, lost.setpoint[9]])
-        lost.disarmed |= lost.landing.update(time_s, bool(self._autopilot.landed[drone]))
-        hold_or_land(row, lost.hold, lands=lost.action == "land")
-        row[11] = 0.0 if lost.disarmed else lost.setpoint[11]
+            link.hold = np.array([*place, link.setpoint[9]])
+        link.disarmed |= link.landing.update(time_s, bool(self._autopilot.landed[drone]))
+        hold_or_land(row, link.hold, lands=link.action == "land")
+        row[11] = 0.0 if link.disarmed else link.setpoint[11]
 
 
 # ---------- Motor commands that come late

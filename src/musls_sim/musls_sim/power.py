@@ -106,8 +106,8 @@ def top_speed(rotor, voltage):
     over = max(voltage - rotor.resistance * rotor.idle, 0.0)
     top = 2.0 * over / (b + math.sqrt(b * b + 4.0 * a * over))
     if rotor.limit < np.inf and rotor.moment > 0.0:
-        left = max(rotor.limit - rotor.idle, 0.0)
-        top = min(top, math.sqrt(left * rotor.torque_constant / (rotor.gear * rotor.moment)))
+        reserve = max(rotor.limit - rotor.idle, 0.0)
+        top = min(top, math.sqrt(reserve * rotor.torque_constant / (rotor.gear * rotor.moment)))
     return top
 
 

@@ -139,9 +139,9 @@ class Commander:
         if self.armed and flying and self.took_off_at_s is None:
             self.took_off_at_s = time_s
         self._disarm_by_itself(time_s, landed)
-        lost = self.wanted is NavState.OFFBOARD and not self._has_stream(time_s)
-        mode = self._loss_action if lost else self.wanted
-        self.failsafe = lost and self.armed
+        is_lost = self.wanted is NavState.OFFBOARD and not self._has_stream(time_s)
+        mode = self._loss_action if is_lost else self.wanted
+        self.failsafe = is_lost and self.armed
         if mode is not self.nav_state:
             self.nav_state = mode
             self._hold = None
@@ -192,20 +192,20 @@ class Commander:
             self._disarm(DisarmReason.LANDED)
 
     @staticmethod
-    def _follow(given: TrajectoryInput, row: Array) -> None:
-        row[0:3] = world_enu_ned(given.position_ned_m)
-        row[3:6] = world_enu_ned(given.velocity_ned_m_s)
-        row[6:9] = world_enu_ned(given.acceleration_ned_m_s2)
-        row[9] = yaw_enu_ned(given.yaw_ned_rad)
-        rate = given.yaw_rate_ned_rad_s
+    def _follow(trajectory: TrajectoryInput, row: Array) -> None:
+        row[0:3] = world_enu_ned(trajectory.position_ned_m)
+        row[3:6] = world_enu_ned(trajectory.velocity_ned_m_s)
+        row[6:9] = world_enu_ned(trajectory.acceleration_ned_m_s2)
+        row[9] = yaw_enu_ned(trajectory.yaw_ned_rad)
+        rate = trajectory.yaw_rate_ned_rad_s
         row[10] = -rate if np.isfinite(rate) else 0.0
 
-    def _hold_place(self, measured: Array, landed: bool, row: Array) -> None:
+    def _hold_place(self, estimate: Array, landed: bool, row: Array) -> None:
         if self._hold is None:
-            self._hold = np.array([*measured[0:3], yaw_of(measured[6:10])])
+            self._hold = np.array([*estimate[0:3], yaw_of(estimate[6:10])])
         hold_or_land(row, self._hold, lands=self.nav_state is NavState.LAND, landed=landed)
         if landed:
-            self._hold[2] = measured[2]
+            self._hold[2] = estimate[2]
 
 
 # ---------- Guidance by set-points and commands from a ROS graph, as PX4 takes them
@@ -232,13 +232,13 @@ class CommandedGuidance(Guidance):
             return
         autopilot = self._components.autopilot
         plant = self._components.plant
-        measured = self._components.estimator.estimate.drones.data
+        drones = self._components.estimator.estimate.drones.data
         landed = autopilot.landed
         takeoff = autopilot.takeoff_state
         for i, commander in enumerate(self.commanders):
             commander.step(
                 tick * plant.period_s,
-                measured[i],
+                drones[i],
                 bool(landed[i]),
                 takeoff[i] == TakeoffState.FLIGHT,
                 self.setpoint.data[i],
@@ -258,9 +258,9 @@ def flown_by_graph(scenario: Scenario) -> Scenario:
 
 def check_hooks(session: Session, scenario: Scenario) -> None:
     """Refuse what asks for hooks that the simulator cannot open and close (raises ConfigError)."""
-    given = scenario.mission.delivery
-    if given is not None and scenario.brief.delivers:
-        check_hooks_of(given, len(scenario.system.cables), session.events)
+    delivery = scenario.mission.delivery
+    if delivery is not None and scenario.brief.delivers:
+        check_hooks_of(delivery, len(scenario.system.cables), session.events)
     if scenario.contingency is not None:
         session.events.check({"kind": "release", "cable": 1})
 

@@ -114,9 +114,9 @@ def margins_figure(scenario: Scenario) -> Figure:
     ax.contourf(
         angles, loads, margin, levels=[0.0, 1.0, 1.1, 1e9], colors=["#f3b8b8", "#fbe3c0", "#dff0e3"]
     )
-    shown = [level for level in LEVELS if margin.min() < level < margin.max()]
-    if shown:
-        lines = ax.contour(angles, loads, margin, levels=shown, colors=style.INK, linewidths=0.8)
+    levels = [level for level in LEVELS if margin.min() < level < margin.max()]
+    if levels:
+        lines = ax.contour(angles, loads, margin, levels=levels, colors=style.INK, linewidths=0.8)
         ax.clabel(lines, fmt="%g", fontsize=7)
     own_deg = float(np.degrees(tilt.mean()))
     ax.plot(own_deg, load_kg, "o", color=style.colour("load"), ms=6, label="this scenario")
@@ -138,23 +138,23 @@ def losses_figure(scenario: Scenario, lost: Sequence[Reallocation | None]) -> Fi
     rows = -(-len(lost) // columns)
     figure = style.new_figure(2.4 * rows + 0.3, 2.4 * columns)
     reach = 1.25 * float(np.abs(places[:, :2]).max()) + 0.1
-    for gone, left in enumerate(lost):
-        ax = figure.add_subplot(rows, columns, gone + 1)
+    for drone, reallocation in enumerate(lost):
+        ax = figure.add_subplot(rows, columns, drone + 1)
         ax.plot(*np.vstack([anchors, anchors[:1]]).T[:2], color=style.colour("load"), lw=1.5)
-        ax.plot(*places[gone, :2], "x", color=style.INK, ms=7)
-        others = [i for i in range(len(places)) if i != gone]
+        ax.plot(*places[drone, :2], "x", color=style.INK, ms=7)
+        others = [i for i in range(len(places)) if i != drone]
         ax.plot(*places[others, :2].T, "o", mfc="none", mec=style.CABLE, ms=8)
         says = "no formation holds the load"
-        if left is not None:
-            margins = left.thrust_margins.tolist()
+        if reallocation is not None:
+            margins = reallocation.thrust_margins.tolist()
             says = f"margin {min(margins):.2f}"
             for i, margin in zip(others, margins, strict=True):
-                x, y = left.offsets_m[i, :2]
+                x, y = reallocation.offsets_m[i, :2]
                 ax.plot([anchors[i, 0], x], [anchors[i, 1], y], color=style.CABLE, lw=0.9)
                 ax.plot(x, y, "o", color=style.colour(f"drone_{i + 1}"), ms=6)
                 ax.annotate(f"{margin:.2f}", (x, y), (4, 5), textcoords="offset points", fontsize=7)
         ax.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=[], yticks=[])
         ax.set_aspect("equal")
-        ax.set_title(f"without drone {gone + 1}: {says}", fontsize=8)
+        ax.set_title(f"without drone {drone + 1}: {says}", fontsize=8)
     figure.subplots_adjust(left=0.02, right=0.98, bottom=0.02, top=0.93, wspace=0.05, hspace=0.18)
     return figure

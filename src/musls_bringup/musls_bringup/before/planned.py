@@ -45,7 +45,7 @@ def prepare(scenario: Scenario, *, force: bool = False) -> Components:
 
 def phases(plan: FlightPlan) -> list[PlannedPhase]:
     """Phases of a plan in their order."""
-    found = []
+    result = []
     cuts = np.flatnonzero(np.diff(plan.stage)) + 1
     for rows in np.split(np.arange(len(plan.stage)), cuts):
         pose = plan.load_pose[rows[0] : rows[-1] + 2]  # to the first row of the next phase
@@ -53,7 +53,7 @@ def phases(plan: FlightPlan) -> list[PlannedPhase]:
         name = plan.stage_names[plan.stage[rows[0]]]
         begin = float(rows[0])
         lasts = len(rows)
-        found.append(
+        result.append(
             PlannedPhase(
                 name,
                 begin / plan.rate_hz,
@@ -63,7 +63,7 @@ def phases(plan: FlightPlan) -> list[PlannedPhase]:
                 float(steps.max(initial=0.0)),
             )
         )
-    return found
+    return result
 
 
 def planned(scenario: Scenario, components: Components) -> Subject:
@@ -83,8 +83,8 @@ def planned(scenario: Scenario, components: Components) -> Subject:
         bodies[f"drone_{i + 1}"] = PoseTrack(time_s, places, turns)
     for i, anchor in enumerate(scenario.system.anchors):
         place = np.tile(anchor.position_enu_m, (len(time_s), 1))
-        turned = np.tile(anchor.orientation_wxyz, (len(time_s), 1))
-        bodies[f"anchor_{i + 1}"] = PoseTrack(time_s, place, turned)
+        attitude = np.tile(anchor.orientation_wxyz, (len(time_s), 1))
+        bodies[f"anchor_{i + 1}"] = PoseTrack(time_s, place, attitude)
     names = [plan.stage_names[k] for k in plan.stage]
     stages = stages_from_changes(time_s.tolist(), names, 0.0, float(time_s[-1]))
     setpoints = {name: track for name, track in bodies.items() if not name.startswith("anchor")}

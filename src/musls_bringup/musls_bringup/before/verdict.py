@@ -120,14 +120,14 @@ class Verdict:
     @property
     def problems(self) -> list[str]:
         """Why it cannot be flown, one line each; empty if it can."""
-        found = [finding.text for finding in self.findings if finding.refuses]
-        return found + list(self.flown.problems if self.flown else ())
+        texts = [finding.text for finding in self.findings if finding.refuses]
+        return texts + list(self.flown.problems if self.flown else ())
 
     @property
     def cautions(self) -> list[str]:
         """Warnings about a flight that is possible, one line each."""
-        found = [finding.text for finding in self.findings if not finding.refuses]
-        return found + list(self.flown.cautions if self.flown else ())
+        texts = [finding.text for finding in self.findings if not finding.refuses]
+        return texts + list(self.flown.cautions if self.flown else ())
 
     @property
     def can_be_flown(self) -> bool:
@@ -139,10 +139,10 @@ class Verdict:
         """Verdict in one line: reasons for a refusal, or the margins."""
         if self.problems:
             return f"cannot be flown: {'; '.join(self.problems)}"
-        left = [] if self.margins is None else [self.margins.margin_sentence]
+        margins = [] if self.margins is None else [self.margins.margin_sentence]
         if self.flown is None:
-            return "; ".join(["can be flown by its plan, not flown yet", *left])
-        return f"can be flown: {'; '.join([*left, self.flown.sentence])}"
+            return "; ".join(["can be flown by its plan, not flown yet", *margins])
+        return f"can be flown: {'; '.join([*margins, self.flown.sentence])}"
 
 
 def judge(
@@ -163,27 +163,27 @@ def judge(
     Raises:
         ConfigError: The scenario cannot be composed at all.
     """
-    found, margins = look(scenario)
-    if not flown or any(finding.refuses for finding in found):
-        return Verdict(found, margins, None)
-    return Verdict(found, margins, fly_in_mind(scenario, limit_s, observers))
+    all_findings, margins = look(scenario)
+    if not flown or any(finding.refuses for finding in all_findings):
+        return Verdict(all_findings, margins, None)
+    return Verdict(all_findings, margins, fly_in_mind(scenario, limit_s, observers))
 
 
 def look(scenario: Scenario) -> tuple[list[Finding], Margins | None]:
     """The list of findings of a scenario, and its margins: without a flight."""
     brief = scenario.brief
-    found = list(findings(brief))
+    all_findings = list(findings(brief))
     try:
         plan = flight_plan(scenario)
         margins = margins_of(brief, plan)
     except ConfigError:
-        if any(finding.refuses for finding in found):  # which say more about it
-            return found, None
+        if any(finding.refuses for finding in all_findings):  # which say more about it
+            return all_findings, None
         raise
-    found += findings(brief, plan)
+    all_findings += findings(brief, plan)
     if margins is not None:
-        found += [Finding(text, refuses=False, key="margins") for text in margins.cautions]
-    return found, margins
+        all_findings += [Finding(text, refuses=False, key="margins") for text in margins.cautions]
+    return all_findings, margins
 
 
 def judge_system(system: SlungLoadSystem, *, flown: bool = False) -> Verdict:
@@ -200,13 +200,13 @@ def lifting(system: SlungLoadSystem) -> Scenario:
     """A flight that lifts a system's load by a metre and holds it there."""
     load_m = -system.load.collision.bottom_m
     hold = {"kind": "hold", "position_m": [0.0, 0.0, load_m + 1.0], "duration_s": 5.0}
-    given = {
+    data = {
         "name": system.name,
         "system": to_data(system),
         "mission": {"stages": [hold]},
         "cable_model": "massless" if system.load.point_mass else "rigid_links",
     }
-    return load_scenario(given)
+    return load_scenario(data)
 
 
 # ---------- The flight in memory
@@ -241,10 +241,10 @@ def fly_in_mind(
         try:
             recording = fly_fast(session)
         except MuslsError as error:
-            told = f"in flight: {error}"
+            problem = f"in flight: {error}"
             stage = session.stage
             seconds = session.time_s
-            return Flown(seconds, 0.0, instead, None, stage, None, [told], cautions)
+            return Flown(seconds, 0.0, instead, None, stage, None, [problem], cautions)
     apart = None if session.separation is None else separation(session, session.separation)
     parameters = here.autopilot.parameters
     problems = [f"in flight: {line}" for line in flight_warnings(recording, parameters)]
@@ -254,8 +254,8 @@ def fly_in_mind(
         cautions.append(f"the last {left_s:.0f} s of the plan were not flown (--for)")
     events = session.events.happened
     cautions += [f"in flight: {event.what}" for event in events if event.kind == "not_in_place"]
-    if passed := close_pass(apart):
-        cautions.append(f"in flight: {passed}")
+    if warning := close_pass(apart):
+        cautions.append(f"in flight: {warning}")
     stage = "" if apart is None else _stage_at(recording, apart["time_s"])
     margin = least_margin(recording, scenario.system)
     return Flown(session.time_s, left_s, instead, apart, stage, margin, problems, cautions)
@@ -275,8 +275,8 @@ def _flown_here(scenario: Scenario) -> tuple[Scenario, str]:
 
 def _stage_at(recording: Recording, time_s: float) -> str:
     """The stage of a time; between stages and after the last the one before."""
-    begun = [stage for stage in recording.stages if stage.start_s <= time_s]
-    stages = [max(begun, key=lambda stage: stage.start_s)] if begun else recording.stages[:1]
+    earlier = [stage for stage in recording.stages if stage.start_s <= time_s]
+    stages = [max(earlier, key=lambda stage: stage.start_s)] if earlier else recording.stages[:1]
     return next((stage.name for stage in stages), "")
 
 
@@ -301,7 +301,7 @@ def as_data(
 ) -> dict[str, Any]:
     """Everything that was found, for JSON."""
     places = [
-        left and [None if np.isnan(p[0]) else p.tolist() for p in left.offsets_m] for left in lost
+        loss and [None if np.isnan(p[0]) else p.tolist() for p in loss.offsets_m] for loss in lost
     ]
     data: dict[str, Any] = {
         "scenario": scenario.name,
@@ -313,11 +313,11 @@ def as_data(
         "losses": [
             {
                 "drone": i,
-                "thrust_margin": left and left.thrust_margin,
-                "load_tilt_deg": left and left.load_tilt_deg,
+                "thrust_margin": loss and loss.thrust_margin,
+                "load_tilt_deg": loss and loss.load_tilt_deg,
                 "places_m": places[i - 1],
             }
-            for i, left in enumerate(lost, start=1)
+            for i, loss in enumerate(lost, start=1)
         ],
     }
     if verdict.flown is not None:

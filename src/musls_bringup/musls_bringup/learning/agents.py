@@ -43,7 +43,7 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         knows: Sequence[str] | None = None,
         network: Mapping[str, Any] | None = None,
         leader: int = 1,
-        **given: Any,
+        **settings: Any,
     ) -> None:
         """Build the world.
 
@@ -56,13 +56,13 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
             knows: Further knowledge of every drone: "load", "reference".
             network: Keys of the network between the drones.
             leader: Number of the drone that knows the goal.
-            given: Other arguments of `TransportVectorEnv`.
+            settings: Other arguments of `TransportVectorEnv`.
 
         Raises:
             ConfigError: What cannot be flown so; names the argument or the key.
         """
-        given["autoreset_mode"] = "Disabled"
-        self.worlds = TransportVectorEnv(1, task, **given)
+        settings["autoreset_mode"] = "Disabled"
+        self.worlds = TransportVectorEnv(1, task, **settings)
         self._limited = knows is not None or network is not None
         self._knows = tuple(knows or ())
         for name in self._knows:
@@ -121,30 +121,30 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         Raises:
             ConfigError: An action is missing, or of another shape.
         """
-        given = np.zeros(self.worlds.actions.shape)
-        if not isinstance(actions, Mapping) or (missing := set(self.agents) - set(actions)):
-            names = ", ".join(sorted(missing)) if isinstance(actions, Mapping) else "all of them"
+        all_actions = np.zeros(self.worlds.actions.shape)
+        if not isinstance(actions, Mapping) or (lacks := set(self.agents) - set(actions)):
+            names = ", ".join(sorted(lacks)) if isinstance(actions, Mapping) else "all of them"
             raise ConfigError(f"actions: missing of {names}: must be one of each agent")
         for name in self.agents:
-            shape = given.shape[1:]
+            shape = all_actions.shape[1:]
             try:
                 action = np.asarray(actions[name], float)
             except (TypeError, ValueError, OverflowError):
                 raise ConfigError(f"actions of {name}: must be numbers, {shape}") from None
             if action.shape != shape:
                 raise ConfigError(f"actions of {name}: shape {action.shape}, must be {shape}")
-            given[self.possible_agents.index(name)] = action
-        _, reward, failed, truncated, info = self.worlds.step(given.reshape(1, -1))
-        lost = self.worlds.batch.motors[0] == 0.0
+            all_actions[self.possible_agents.index(name)] = action
+        _, reward, failed, truncated, info = self.worlds.step(all_actions.reshape(1, -1))
+        is_lost = self.worlds.batch.motors[0] == 0.0
         now = self.agents
         terminated = {
-            name: bool(failed[0] or lost[self.possible_agents.index(name)]) for name in now
+            name: bool(failed[0] or is_lost[self.possible_agents.index(name)]) for name in now
         }
         over = {name: bool(truncated[0]) for name in now}
         observed = self._each()
         self.agents = [name for name in now if not (terminated[name] or over[name])]
-        told = {name: self._of_world(info) for name in now}
-        return observed, dict.fromkeys(now, float(reward[0])), terminated, over, told
+        infos = {name: self._of_world(info) for name in now}
+        return observed, dict.fromkeys(now, float(reward[0])), terminated, over, infos
 
     @property
     def state_space(self) -> spaces.Box:
@@ -154,8 +154,8 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
 
     def state(self) -> Array:
         """All there is to see, for a central critic: all parts of `Observations`, (size,)."""
-        seen: Array = np.nan_to_num(flat(self.worlds.parts, (1,))[0])
-        return seen
+        observation: Array = np.nan_to_num(flat(self.worlds.parts, (1,))[0])
+        return observation
 
     def render(self) -> Array | None:
         """Picture, (height, width, 3)."""
@@ -170,9 +170,9 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         """Observations by agent."""
         if self._limited:
             return self._each_by_itself()
-        seen = {name: np.nan_to_num(part) for name, part in self.worlds.parts.items()}
+        parts = {name: np.nan_to_num(part) for name, part in self.worlds.parts.items()}
         each = dict(
-            zip(self.possible_agents, self.worlds.observations.each(seen, (1,))[0], strict=True)
+            zip(self.possible_agents, self.worlds.observations.each(parts, (1,))[0], strict=True)
         )
         return {name: each[name] for name in self.agents}
 
@@ -187,21 +187,21 @@ class TransportParallelEnv(ParallelEnv[str, Array, Array]):
         for number in numbers.values():
             network.send(time_s, number, [(EVERYBODY, motion[number].copy())], motion[1:, 0:3])
         network.arrive(time_s)
-        wanted = Goal(*(part[0] for part in worlds.goal))
+        target = Goal(*(part[0] for part in worlds.goal))
         history = worlds.observations.shapes.get("actions", (0,))[0]
         past = worlds.past_actions[0, :history]
-        seen = {}
+        observations = {}
         for name, number in numbers.items():
-            heard = {k: m.numbers for k, m in network.heard_by(number, time_s).items()}
+            messages = {k: m.numbers for k, m in network.heard_by(number, time_s).items()}
             load = motion[0] if "load" in self._knows else None
-            told = number == self._leader or "reference" in self._knows
+            knows_goal = number == self._leader or "reference" in self._knows
             mine, goal = belief(
-                worlds.setup, number, motion[number], load, wanted if told else None, heard
+                worlds.setup, number, motion[number], load, target if knows_goal else None, messages
             )
             tension_n = np.full((len(motion) - 1, 2), worlds.batch.tension_n[0, number - 1, 1])
             parts = worlds.observations.parts(mine, tension_n, goal, past)
-            seen[name] = np.nan_to_num(worlds.observations.each(parts, ())[number - 1])
-        return seen
+            observations[name] = np.nan_to_num(worlds.observations.each(parts, ())[number - 1])
+        return observations
 
     def _of_world(self, info: dict[str, Any]) -> dict[str, Any]:
         return {key: part[0] for key, part in info.items() if not key.startswith("_")}

@@ -251,14 +251,14 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             )
         return nominal
 
-    def _build(self, nominal: Scenario, drawn: list[Scenario], threads: int | None) -> None:
+    def _build(self, nominal: Scenario, scenarios: list[Scenario], threads: int | None) -> None:
         """Build the worlds, which fly the drawn scenarios."""
         num_envs = self.num_envs
         self.batch = Batch(
-            drawn, num_envs, level=self.level.control, threads=threads, mission=False
+            scenarios, num_envs, level=self.level.control, threads=threads, mission=False
         )
-        self._n_scenarios = len(drawn)
-        self.scenario_of = np.arange(num_envs) % len(drawn)
+        self._n_scenarios = len(scenarios)
+        self.scenario_of = np.arange(num_envs) % len(scenarios)
         self.seeds = np.zeros(num_envs, np.int64)
         self.system = slung_system(nominal.system, "a learning environment")
         self.weight_n = self.system.load.mass_kg * nominal.physics.gravity_m_s2
@@ -286,11 +286,11 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._past = np.zeros((num_envs, max(history, 2), size))
         self.task.prepare(self)
-        seen = self._observed()
+        observation = self._observed()
         self.single_observation_space = (
-            spaces.Dict({name: _box(part.shape[1:]) for name, part in seen.items()})
+            spaces.Dict({name: _box(part.shape[1:]) for name, part in observation.items()})
             if self._by_parts
-            else _box(seen.shape[1:])
+            else _box(observation.shape[1:])
         )
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
@@ -367,20 +367,20 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
         if seed is not None and seed < 0:
             raise ConfigError(f"seed = {seed}: must be at least 0")
         super().reset(seed=None if seed is None else int(seed))
-        given = dict(options or {})
-        mask = np.asarray(given.pop("reset_mask", np.ones(self.num_envs, bool)))
+        settings = dict(options or {})
+        mask = np.asarray(settings.pop("reset_mask", np.ones(self.num_envs, bool)))
         if mask.shape != (self.num_envs,) or mask.dtype != bool or not mask.any():
             raise ConfigError(f"reset_mask: must be {self.num_envs} booleans, one of them true")
         self._begin(np.flatnonzero(mask))
         for name, values in (("goal_position_enu_m", self.goal[0]), ("goal_yaw_rad", self.goal[2])):
-            if name in given:
+            if name in settings:
                 try:
-                    wanted = np.broadcast_to(np.asarray(given[name], float), values.shape)
+                    target = np.broadcast_to(np.asarray(settings[name], float), values.shape)
                 except (TypeError, ValueError):
                     raise ConfigError(
                         f"{name}: must be {values.shape[1:]} or {values.shape}"
                     ) from None
-                values[mask] = wanted[mask]
+                values[mask] = target[mask]
         self._over &= ~mask
         return self._observed(), self._info()
 
@@ -395,22 +395,22 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             UserCodeError: The task or the reward failed.
         """
         try:
-            given = np.asarray(actions, float)
+            values = np.asarray(actions, float)
         except (TypeError, ValueError):
             raise ConfigError(f"action: must be numbers, {self.action_space.shape}") from None
-        if given.shape != self.action_space.shape:
-            raise ConfigError(f"action: shape {given.shape}, must be {self.action_space.shape}")
-        lost = ~np.isfinite(given).all(axis=-1)
+        if values.shape != self.action_space.shape:
+            raise ConfigError(f"action: shape {values.shape}, must be {self.action_space.shape}")
+        invalid = ~np.isfinite(values).all(axis=-1)
         self._past[:, 1:] = self._past[:, :-1].copy()
-        self._past[:, 0] = given.clip(-1.0, 1.0)
-        self._past[lost, 0] = 0.0
+        self._past[:, 0] = values.clip(-1.0, 1.0)
+        self._past[invalid, 0] = 0.0
         batch = self.batch
         batch.command = self._call(self.task.command)
         batch.advance(self._periods)
         self._call(self.task.act)
         reward = self._of_worlds("reward", self._reward or self.task.reward, float)
         failed = self._of_worlds("failed", self.task.failed, bool)
-        failed = failed | lost | batch.failed | ~np.isfinite(reward)
+        failed = failed | invalid | batch.failed | ~np.isfinite(reward)
         reward[failed] = -self.task.fall_penalty
         truncated = ~failed & (batch.time_s >= self.duration_s - 1e-9)
         if self.autoreset_mode is AutoresetMode.NEXT_STEP and self._over.any():
@@ -462,12 +462,12 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
 
     def _of_worlds(self, name: str, function: Callable[..., Any], kind: type) -> Array:
         """A number or truth for each world, from a part that a user may have written, (worlds,)."""
-        given = self._call(function)
+        answer = self._call(function)
         try:
-            values: Array = np.array(given, float)
+            values: Array = np.array(answer, float)
         except (OverflowError, TypeError, ValueError):
             values = np.zeros(())
-        if values.shape != (self.num_envs,) or (kind is bool and np.asarray(given).dtype != bool):
+        if values.shape != (self.num_envs,) or (kind is bool and np.asarray(answer).dtype != bool):
             what = "numbers" if kind is float else "booleans"
             raise ConfigError(
                 f"{name}: shape {np.shape(values)}, must be ({self.num_envs},) {what}"
@@ -481,25 +481,29 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
             raise ConfigError(f"observe: {type(observed).__name__}, must be parts by name")
         for name, part in observed.items():
             try:
-                seen = np.asarray(part, np.float32)
+                array = np.asarray(part, np.float32)
             except (OverflowError, TypeError, ValueError):
                 raise ConfigError(f"observe: {name} must be numbers") from None
-            shape = seen.shape
+            shape = array.shape
             if shape[:1] != (self.num_envs,):
                 raise ConfigError(
                     f"observe: {name} has shape {shape}, must be ({self.num_envs}, ...)"
                 )
-            parts[name] = seen
+            parts[name] = array
         if self._by_parts:
             return {name: _bounded(part) for name, part in parts.items()}
         return _bounded(flat(parts, (self.num_envs,)))
 
     def _last_seen(self, over: Array) -> Array:
         """Observations of worlds whose episodes are over, an object each, None elsewhere."""
-        seen = self._observed()
+        observation = self._observed()
         last = np.full(self.num_envs, None, object)
         for i in np.flatnonzero(over):
-            last[i] = {k: v[i].copy() for k, v in seen.items()} if self._by_parts else seen[i]
+            last[i] = (
+                {k: v[i].copy() for k, v in observation.items()}
+                if self._by_parts
+                else observation[i]
+            )
         return last
 
     def _info(self, mask: Array | None = None) -> dict[str, Any]:
@@ -525,9 +529,9 @@ class TransportEnv(gymnasium.Env[Any, Array]):
         k: v for k, v in TransportVectorEnv.metadata.items() if k.startswith("render")
     }
 
-    def __init__(self, task: str | Task | type[Task] = "transport", **given: Any) -> None:
+    def __init__(self, task: str | Task | type[Task] = "transport", **settings: Any) -> None:
         """Build the world (raises ConfigError)."""
-        self.worlds = TransportVectorEnv(1, task, autoreset_mode="Disabled", **given)
+        self.worlds = TransportVectorEnv(1, task, autoreset_mode="Disabled", **settings)
         self.render_mode = self.worlds.render_mode
         self.observation_space = self.worlds.single_observation_space
         self.action_space = self.worlds.single_action_space
@@ -566,22 +570,22 @@ def find_task(given: str | Task | type[Task]) -> Task:
     """Make a task of a name, a class "my.py:MyTask", or what is one already."""
     if isinstance(given, Task):
         return given
-    found = given
+    kind = given
     if isinstance(given, str):
-        found = load_class(given) if ":" in given else TASKS[given]
-    if not (isinstance(found, type) and issubclass(found, Task)):
+        kind = load_class(given) if ":" in given else TASKS[given]
+    if not (isinstance(kind, type) and issubclass(kind, Task)):
         raise ConfigError(f"task = {given}: must be derived from musls.learning.Task")
     try:
-        return found()
+        return kind()
     except RAISED as error:
         raise ConfigError(f"task = {given}: {describe_error(error)}") from error
 
 
-def _bounded(seen: NDArray[Any]) -> NDArray[Any]:
+def _bounded(observation: NDArray[Any]) -> NDArray[Any]:
     """Observation within its space; 0 where it is NaN."""
-    seen = seen.clip(-LARGEST_SEEN, LARGEST_SEEN)
-    seen[np.isnan(seen)] = 0.0
-    return seen
+    observation = observation.clip(-LARGEST_SEEN, LARGEST_SEEN)
+    observation[np.isnan(observation)] = 0.0
+    return observation
 
 
 def _box(shape: tuple[int, ...]) -> spaces.Box:
@@ -590,7 +594,7 @@ def _box(shape: tuple[int, ...]) -> spaces.Box:
 
 def _level(level: str) -> ActionLevel:
     """Level of the actions by its name."""
-    levels = [known.value for known in ActionLevel]
+    levels = [member.value for member in ActionLevel]
     if level not in levels:
         raise ConfigError(f"level = {level}: choose one of {', '.join(levels)}")
     return ActionLevel(level)
@@ -617,12 +621,12 @@ def _check_sizes(
         )
 
 
-def _mode(given: str | AutoresetMode) -> AutoresetMode:
+def _mode(choice: str | AutoresetMode) -> AutoresetMode:
     try:
-        return AutoresetMode(given)
+        return AutoresetMode(choice)
     except ValueError:
-        known = ", ".join(mode.value for mode in AutoresetMode)
-        raise ConfigError(f"autoreset_mode = {given}: must be one of {known}") from None
+        names = ", ".join(mode.value for mode in AutoresetMode)
+        raise ConfigError(f"autoreset_mode = {choice}: must be one of {names}") from None
 
 
 def _drawn(
@@ -633,13 +637,13 @@ def _drawn(
         return [nominal]
     generator = np.random.default_rng(nominal.seed)
     ranges = {}
-    for key, given in randomise.items():
+    for key, limits in randomise.items():
         try:
-            low, high = np.moveaxis(np.asarray(given, float), -1, 0)
+            low, high = np.moveaxis(np.asarray(limits, float), -1, 0)
         except (TypeError, ValueError):
-            raise ConfigError(f"randomise.{key} = {given!r}: must be [lowest, highest]") from None
+            raise ConfigError(f"randomise.{key} = {limits!r}: must be [lowest, highest]") from None
         if not (np.isfinite(low) & np.isfinite(high) & (low <= high)).all():
-            raise ConfigError(f"randomise.{key} = {given!r}: must be [lowest, highest]")
+            raise ConfigError(f"randomise.{key} = {limits!r}: must be [lowest, highest]")
         ranges[key] = low, high
     return [
         load_scenario(nominal, {key: generator.uniform(*its) for key, its in ranges.items()})
@@ -686,11 +690,11 @@ class Film:
 
     def draw(self) -> tuple[Array, ...]:
         """Pictures of all worlds, (height, width, 3) bytes each."""
-        return tuple(self._draw(kept) for kept in self._kept)
+        return tuple(self._draw(rows) for rows in self._kept)
 
-    def _draw(self, kept: list[Row]) -> Array:
-        time_s = np.array([row[0] for row in kept])
-        motion, tension_n, goal = (np.array([row[k] for row in kept]) for k in (1, 2, 3))
+    def _draw(self, rows: list[Row]) -> Array:
+        time_s = np.array([row[0] for row in rows])
+        motion, tension_n, goal = (np.array([row[k] for row in rows]) for k in (1, 2, 3))
         bodies = ["load", *(f"drone_{i + 1}" for i in range(self._batch.n_drones))]
         tracks = {
             name: PoseTrack(time_s, motion[:, i, 0:3], motion[:, i, 6:10])
@@ -700,9 +704,9 @@ class Film:
             f"cable_{i + 1}": CableTrack(time_s, tension_n[:, i], time_s[:0])
             for i in range(tension_n.shape[1])
         }
-        upright = np.tile([1.0, 0.0, 0.0, 0.0], (len(kept), 1))
+        upright = np.tile([1.0, 0.0, 0.0, 0.0], (len(rows), 1))
         recording = Recording(tracks, {"load": PoseTrack(time_s, goal, upright)}, cables)
         subject = Subject(recording, self._system, "environment")
         window = (0.0, max(self._duration_s, time_s[-1]))
-        shown = PictureOptions(follow=True)
-        return Picture([subject], window, shown, framed_s=(0.0, 0.0)).draw(time_s[-1])
+        options = PictureOptions(follow=True)
+        return Picture([subject], window, options, framed_s=(0.0, 0.0)).draw(time_s[-1])

@@ -68,14 +68,14 @@ class Worlds(VecEnv):
         """
         worlds = self.worlds
         group = np.arange(self.num_envs) % AGES
-        seen: Array = worlds.reset(seed=self._seeds[0])[0]
+        observation: Array = worlds.reset(seed=self._seeds[0])[0]
         self._reset_seeds()
         steps = round(worlds.unwrapped.duration_s / worlds.unwrapped.step_s / AGES)
         for k in range(1, min(AGES, self.num_envs)):
             for _ in range(steps):
                 worlds.step(np.zeros(worlds.action_space.shape))
-            seen = worlds.reset(options={"reset_mask": group == k})[0]
-        return seen
+            observation = worlds.reset(options={"reset_mask": group == k})[0]
+        return observation
 
     def step_async(self, actions: Array) -> None:
         """Take actions."""
@@ -83,14 +83,14 @@ class Worlds(VecEnv):
 
     def step_wait(self) -> tuple[Array, Array, Array, list[dict[str, Any]]]:
         """Hold them for a step."""
-        seen, reward, failed, cut, info = self.worlds.step(self._actions)
-        told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        observation, reward, failed, cut, info = self.worlds.step(self._actions)
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(failed | cut):
-            told[i] = {
+            infos[i] = {
                 "terminal_observation": info["final_obs"][i],
                 "TimeLimit.truncated": not failed[i],
             }
-        return seen, reward.astype(np.float32), failed | cut, told
+        return observation, reward.astype(np.float32), failed | cut, infos
 
     def close(self) -> None:
         """End the simulation."""
@@ -104,22 +104,22 @@ class Worlds(VecEnv):
         """Set an attribute of the environment."""
         setattr(self.worlds, attr_name, value)
 
-    def env_method(self, method_name: str, *args: Any, indices: Any = None, **given: Any) -> Any:
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **keywords: Any) -> Any:
         """Call a method of the environment."""
-        return [getattr(self.worlds, method_name)(*args, **given)] * self.num_envs
+        return [getattr(self.worlds, method_name)(*args, **keywords)] * self.num_envs
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
         """No world is wrapped."""
         return [False] * self.num_envs
 
 
-def for_sb3(name: str = "musls/Track-v0", worlds: int = 128, **given: Any) -> VecNormalize:
+def for_sb3(name: str = "musls/Track-v0", worlds: int = 128, **settings: Any) -> VecNormalize:
     """Worlds of an environment, with observations and rewards scaled to be about 1 in size.
 
-    `given` are arguments of `TransportVectorEnv` (raises ConfigError as it does).
+    `settings` are arguments of `TransportVectorEnv` (raises ConfigError as it does).
     """
-    made = Worlds(gymnasium.make_vec(name, worlds, autoreset_mode="SameStep", **given))
-    return VecNormalize(VecMonitor(made), clip_obs=MAX_SEEN, epsilon=LEAST_SPREAD**2)
+    vector_env = Worlds(gymnasium.make_vec(name, worlds, autoreset_mode="SameStep", **settings))
+    return VecNormalize(VecMonitor(vector_env), clip_obs=MAX_SEEN, epsilon=LEAST_SPREAD**2)
 
 
 def save_policy(model: BaseAlgorithm, path: str | Path) -> None:
@@ -147,14 +147,14 @@ def save_policy(model: BaseAlgorithm, path: str | Path) -> None:
         names = [f"weight_{i}", f"bias_{i}"]
         kind = {"Linear": "Gemm"}.get(type(layer).__name__, type(layer).__name__)
         inputs = [last]
-        given: dict[str, Any] = {}
+        attributes: dict[str, Any] = {}
         if kind == "Gemm":
             size = SPREAD if layer is layers[-1] else 1.0
             parts = zip(names, layer.parameters(), strict=True)
             arrays |= {n: size * part.detach().numpy() for n, part in parts}
             inputs = [last, *names]
-            given = {"transB": 1}
-        nodes.append(onnx.helper.make_node(kind, inputs, [into], **given))
+            attributes = {"transB": 1}
+        nodes.append(onnx.helper.make_node(kind, inputs, [into], **attributes))
         last = into
     ends = [
         [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["worlds", size])]
@@ -163,10 +163,10 @@ def save_policy(model: BaseAlgorithm, path: str | Path) -> None:
     weights = [onnx.numpy_helper.from_array(np.float32(a), name) for name, a in arrays.items()]
     graph = onnx.helper.make_graph(nodes, "policy", *ends, weights)
     opset = onnx.helper.make_opsetid("", 17)
-    made = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8)
+    onnx_model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8)
     trained = normal.venv.venv.worlds.unwrapped
     how = {"level": trained.level.value, "action_scale": trained.action_scale}
     how |= {"periods_per_step": round(trained.step_s / CONTROL_PERIOD_S)}
     how |= {"history": trained.observations.shapes.get("actions", (0,))[0]}
-    onnx.helper.set_model_props(made, {key: str(value) for key, value in how.items()})
-    onnx.save(made, Path(path))
+    onnx.helper.set_model_props(onnx_model, {key: str(value) for key, value in how.items()})
+    onnx.save(onnx_model, Path(path))

@@ -142,5 +142,5 @@ class LostDrone(Task):
 
     def act(self, env: TransportVectorEnv) -> None:
         """Stop the motors."""
-        lost = env.batch.time_s >= self._at_s
-        env.batch.motors[lost, self._which[lost]] = 0.0
+        is_lost = env.batch.time_s >= self._at_s
+        env.batch.motors[is_lost, self._which[is_lost]] = 0.0

@@ -144,10 +144,10 @@ def load_paper(name: str) -> Paper:
     for group in groups if isinstance(groups, list) else ():
         if not (isinstance(group, dict) and _are_mappings(group.get("rows", []))):
             continue  # is told below
-        shared = {key: group.pop(key) for key in list(group) if key not in ("title", "rows")}
-        checked = {key: value for key, value in shared.items() if key != "value"}
+        common = {key: group.pop(key) for key in list(group) if key not in ("title", "rows")}
+        checked = {key: value for key, value in common.items() if key != "value"}
         group["rows"] = [
-            {**(checked if "check" in row else shared), **row} for row in group.get("rows", ())
+            {**(checked if "check" in row else common), **row} for row in group.get("rows", ())
         ]
     return build(Paper, data, str(path))
 
@@ -158,7 +158,7 @@ def reproduce_paper(
     flights: Sequence[Path] = (),
     *,
     overwrite: bool = False,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> list[Result]:
     """Fly what a paper shows; writes report.html, summary.json and the flights into a folder.
 
@@ -173,7 +173,7 @@ def reproduce_paper(
     if flights:
         some_cycles(flights)  # what is wrong with them shows before anything is flown
     with result_folder(out, overwrite=overwrite) as work:
-        found: dict[FlightRequest, tuple[Recording | None, Mapping[str, Any]]] = {}
+        outcomes: dict[FlightRequest, tuple[Recording | None, Mapping[str, Any]]] = {}
         flights_of = [
             {
                 curve: FlightRequest(scenario, tuple(starmap(as_override, keys.items())))
@@ -181,43 +181,43 @@ def reproduce_paper(
             }
             for figure in paper.figures
         ]
-        wanted = [row.wanted for group in paper.groups for row in group.rows]
-        wanted += [flight for curves in flights_of for flight in curves.values()]
-        distinct = list(dict.fromkeys(wanted))
+        requests = [row.wanted for group in paper.groups for row in group.rows]
+        requests += [flight for curves in flights_of for flight in curves.values()]
+        distinct = list(dict.fromkeys(requests))
         progress(0, len(distinct))
-        ended: StopRequested | None = None
+        stop: StopRequested | None = None
         cut: str | None = None
         for flight in distinct:
-            name = f"{len(found) + 1:02d}_{Path(flight.scenario).stem}"
+            name = f"{len(outcomes) + 1:02d}_{Path(flight.scenario).stem}"
             try:
-                found[flight] = _flown(flight, work / "flights" / name)
-                progress(len(found), len(distinct))
+                outcomes[flight] = _flown(flight, work / "flights" / name)
+                progress(len(outcomes), len(distinct))
             except StopRequested as error:  # no number comes from the flight that it cut
                 if not (work / "flights").is_dir():
                     raise
-                ended = error
-                ended.kept = f"what was flown is kept in {out}"
-                cut = f"ended by {ended.name} after {len(found)} of {len(distinct)} flights"
+                stop = error
+                stop.kept = f"what was flown is kept in {out}"
+                cut = f"ended by {stop.name} after {len(outcomes)} of {len(distinct)} flights"
                 break
         results = [
-            Result(group.title, row, _number(row, *found[row.wanted]))
+            Result(group.title, row, _number(row, *outcomes[row.wanted]))
             for group in paper.groups
             for row in group.rows
-            if row.wanted in found
+            if row.wanted in outcomes
         ]
-        drawn = [
+        pictures = [
             PaperPicture(
                 figure.title,
                 figure.why,
-                picture(draw(figure, recordings(curves, found))),
+                picture(draw(figure, recordings(curves, outcomes))),
                 [flight.command for flight in curves.values()],
             )
             for figure, curves in zip(paper.figures, flights_of, strict=True)
-            if found.keys() >= set(curves.values())
+            if outcomes.keys() >= set(curves.values())
         ]
-        if flights and ended is None:
+        if flights and stop is None:
             results += _table_iii(flights, work / "table_iii")
-            drawn += [
+            pictures += [
                 PaperPicture(
                     f"Fig. 5 and 8, simulated and recorded: {label(path.stem)}",
                     WHY,
@@ -226,9 +226,9 @@ def reproduce_paper(
                 )
                 for path in sorted((work / "table_iii" / SYSTEM / "figures").glob("*.png"))
             ]
-        _write(paper, results, drawn, work, cut)
-    if ended is not None:
-        raise ended
+        _write(paper, results, pictures, work, cut)
+    if stop is not None:
+        raise stop
     return results
 
 
@@ -273,9 +273,9 @@ def _flown(flight: FlightRequest, folder: Path) -> tuple[Recording | None, Mappi
     return fly_run(scenario, folder)
 
 
-def _number(row: PaperRow, recording: Recording | None, found: Mapping[str, Any]) -> float | None:
+def _number(row: PaperRow, recording: Recording | None, summary: Mapping[str, Any]) -> float | None:
     metric = row.value or Metric(path=row.check)
-    return chosen_metric(metric, found, recording)
+    return chosen_metric(metric, summary, recording)
 
 
 def _table_iii(flights: Sequence[Path], out: Path) -> list[Result]:
@@ -297,7 +297,7 @@ def _table_iii(flights: Sequence[Path], out: Path) -> list[Result]:
 def _write(
     paper: Paper,
     results: Sequence[Result],
-    drawn: Sequence[PaperPicture],
+    pictures: Sequence[PaperPicture],
     folder: Path,
     cut: str | None = None,
 ) -> None:
@@ -307,7 +307,7 @@ def _write(
     page = environment.get_template("paper.html.j2").render(
         paper=paper,
         groups=groupby(results, lambda result: result.group),
-        figures=drawn,
+        figures=pictures,
         cut=cut,
     )
     (folder / "report.html").write_text(page, encoding="utf-8")
@@ -402,38 +402,38 @@ def _without(keys: Mapping[str, Any]) -> dict[str, Any]:
 def draw(figure: PaperFigure, flights: Mapping[str, Recording]) -> bytes:
     """Draw a figure from the flights of its curves; a PNG."""
     with style.styled():
-        drawn = drawn_figure(figure, flights)
+        drawing = drawn_figure(figure, flights)
         png = BytesIO()
-        style.save(drawn, png)
+        style.save(drawing, png)
     return png.getvalue()
 
 
 def drawn_figure(figure: PaperFigure, flights: Mapping[str, Recording]) -> Figure:
     """The figure, not written to a file yet."""
-    drawn = style.new_figure(0.5 + PANEL_IN * len(figure.panels))
-    drawn.set_layout_engine("constrained")
-    axes = drawn.subplots(len(figure.panels), 1, sharex=True, squeeze=False)[:, 0]
+    drawing = style.new_figure(0.5 + PANEL_IN * len(figure.panels))
+    drawing.set_layout_engine("constrained")
+    axes = drawing.subplots(len(figure.panels), 1, sharex=True, squeeze=False)[:, 0]
     for ax, panel in zip(axes, figure.panels, strict=True):
-        asked = False
+        has_setpoint = False
         for c, (curve, recording) in enumerate(flights.items()):
             begin_s = 0.0
             if figure.stage is not None:
                 begin_s = next(s.start_s for s in recording.stages if s.name == figure.stage)
             for s, name in enumerate(panel.signals):
-                time_s, values, wanted = values_of(recording, name)
+                time_s, values, setpoint = values_of(recording, name)
                 if panel.against is not None:
                     other = f"{panel.against}.{name.partition('.')[2]}"
                     their_s, theirs, _ = values_of(recording, other)
-                    moved = np.interp(time_s, their_s, theirs - theirs[0])
-                    values, wanted = values - values[0] - moved, np.full(len(values), np.nan)
+                    shift = np.interp(time_s, their_s, theirs - theirs[0])
+                    values, setpoint = values - values[0] - shift, np.full(len(values), np.nan)
                 elif panel.from_start:
-                    values, wanted = values - values[0], wanted - values[0]
+                    values, setpoint = values - values[0], setpoint - values[0]
                 x = time_s - begin_s
-                shown = np.ones(len(x), bool)
+                mask = np.ones(len(x), bool)
                 if figure.from_s is not None:
-                    shown &= x >= figure.from_s
+                    mask &= x >= figure.from_s
                 if figure.until_s is not None:
-                    shown &= x <= figure.until_s
+                    mask &= x <= figure.until_s
                 if figure.x is not None:
                     at_s, at, _ = values_of(recording, figure.x)
                     x = np.interp(time_s, at_s, at)
@@ -441,10 +441,10 @@ def drawn_figure(figure: PaperFigure, flights: Mapping[str, Recording]) -> Figur
                 text = ", ".join(filter(None, [curve, text_of(name) if several else ""]))
                 shade = LINES[(c * len(panel.signals) + s) % len(LINES)]
                 width = max(2.2 - 0.5 * (c + s), 1.0)  # of two that are the same both are seen
-                ax.plot(x[shown], values[shown], color=shade, linewidth=width, label=text)
-                if not asked and figure.x is None and np.isfinite(wanted).any():
-                    ax.plot(x[shown], wanted[shown], **style.SETPOINT_LINE, label="set-point")
-                    asked = len(panel.signals) == 1
+                ax.plot(x[mask], values[mask], color=shade, linewidth=width, label=text)
+                if not has_setpoint and figure.x is None and np.isfinite(setpoint).any():
+                    ax.plot(x[mask], setpoint[mask], **style.SETPOINT_LINE, label="set-point")
+                    has_setpoint = len(panel.signals) == 1
         for text, what in panel.paper.items():
             if isinstance(what, tuple):
                 ax.plot(*np.array(what).T, "ko", ms=3.0, zorder=4, label=f"paper: {text}")
@@ -459,4 +459,4 @@ def drawn_figure(figure: PaperFigure, flights: Mapping[str, Recording]) -> Figur
             fontsize=7.0,
         )
     axes[-1].set_xlabel("time [s]" if figure.x is None else text_of(figure.x))
-    return drawn
+    return drawing

@@ -61,32 +61,32 @@ def fit_drones(
     overrides: Sequence[str] = (),
     *,
     ideal: Recording | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> DroneFit:
     """Identify the imperfections of recorded drones from cycles by stage: `musls fit-drones`.
 
     `ideal` is the flight with these overrides and ideal drones, if it was flown before.
     """
     scenario = paper(overrides)
-    flown = flights.missions(real, scenario, overrides, whole=ideal is not None)
+    missions = flights.missions(real, scenario, overrides, whole=ideal is not None)
     names = ("MPC_XY_P", *(f"MPC_XY_VEL_{k}_ACC" for k in "PID"))
-    chosen = scenario.autopilot.parameters
-    gains = {name: chosen.get(name, PX4_PARAMETERS[name].default) for name in names}
-    total = 2 * len(flown)
-    done = 0
+    parameters = scenario.autopilot.parameters
+    gains = {name: parameters.get(name, PX4_PARAMETERS[name].default) for name in names}
+    total = 2 * len(missions)
+    count = 0
 
     def flight(mission: flights.Mission, faults: Imperfections | None) -> Recording:
-        nonlocal done
-        progress(done, total)
-        known = ideal if faults is None and not mission.overrides else None
+        nonlocal count
+        progress(count, total)
+        ideal_flight = ideal if faults is None and not mission.overrides else None
         imperfect = [] if faults is None else [faults_override(faults)]
-        sim = known or api.fly(paper([*overrides, *mission.overrides, *imperfect]))
-        done += 1
-        progress(done, total)
+        sim = ideal_flight or api.fly(paper([*overrides, *mission.overrides, *imperfect]))
+        count += 1
+        progress(count, total)
         return sim
 
-    rates = [paper([*overrides, *its.overrides]).mission.setpoint_rate_hz for its in flown]
-    return identify(flown, gains, 1.0 / min(rates), flight)
+    rates = [paper([*overrides, *its.overrides]).mission.setpoint_rate_hz for its in missions]
+    return identify(missions, gains, 1.0 / min(rates), flight)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def reproduce(
     options: ReproduceOptions,
     *,
     overwrite: bool = False,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> list[SystemColumn]:
     """Fly, compare, and write the table, every comparison with its figures, and all flights.
 
@@ -160,15 +160,15 @@ def reproduce(
     ]
     if len(set(names)) < len(names):
         raise ConfigError(f"--system: each may be given once, not {', '.join(names)}")
-    seen = flights.some_cycles(options.fit_on, options.reading) if options.fit_on else {}
-    flown = {}
+    cycles = flights.some_cycles(options.fit_on, options.reading) if options.fit_on else {}
+    missions = {}
     for name, system in zip(names, options.systems, strict=True):
         # What is wrong shows before anything is flown.
         plain = [*options.overrides, f"system={system}"]
         scenario = paper(plain)
-        flown[name] = flights.one_mission(read, scenario, plain)
-        if seen:
-            flights.missions(seen, scenario, plain)
+        missions[name] = flights.one_mission(read, scenario, plain)
+        if cycles:
+            flights.missions(cycles, scenario, plain)
         elif options.leave_stage_out and len(read) < 2:
             raise ConfigError(
                 f"--leave-stage-out: only stage '{next(iter(read))}' is recorded, there is no "
@@ -180,7 +180,7 @@ def reproduce(
         variants = [
             variant
             for name, system in zip(names, options.systems, strict=True)
-            for variant in _variants(name, system, flown[name], seen, options, work)
+            for variant in _variants(name, system, missions[name], cycles, options, work)
         ]
         tasks = [task for variant in variants for task in variant.tasks(work, options.seeds)]
         _fly_all(tasks, options.workers, progress)
@@ -235,7 +235,7 @@ def _variants(
     name: str,
     system: str,
     mission: flights.Mission,
-    seen: Mapping[str, Sequence[CutStage]],
+    cycles: Mapping[str, Sequence[CutStage]],
     options: ReproduceOptions,
     work: Path,
 ) -> list[Variant]:
@@ -243,15 +243,15 @@ def _variants(
     real = mission.real
     base = [*options.overrides, f"system={system}"]
     plain = [*base, *mission.overrides]
-    found = [Variant(name, {"": plain}, dict.fromkeys(real, ""), mission)]
+    variants = [Variant(name, {"": plain}, dict.fromkeys(real, ""), mission)]
     folds: dict[str, Mapping[str, Sequence[CutStage]]] = {}
-    if seen:
-        folds[""] = seen
+    if cycles:
+        folds[""] = cycles
     elif options.leave_stage_out:
         for stage in real:
             folds[f"without_{stage}_"] = {s: cuts for s, cuts in real.items() if s != stage}
     if not folds:
-        return found
+        return variants
     ideal = None if mission.overrides else api.fly(paper(plain))
     overrides = {}
     for group, cuts in folds.items():
@@ -260,8 +260,8 @@ def _variants(
         folder.mkdir(parents=True)
         write_fit(fit, folder, options.command, plain)
         overrides[group] = [*plain, faults_override(fit.imperfections)]
-    groups = {stage: "" if seen else f"without_{stage}_" for stage in real}
-    return [*found, Variant(f"{name}_fitted", overrides, groups, mission)]
+    groups = {stage: "" if cycles else f"without_{stage}_" for stage in real}
+    return [*variants, Variant(f"{name}_fitted", overrides, groups, mission)]
 
 
 def _fly_all(
@@ -273,9 +273,9 @@ def _fly_all(
     progress(0, len(tasks))
     with worker_processes(worker_count(workers, len(tasks))) as pool:
         running = [pool.submit(_fly, *task) for task in tasks]
-        for done, future in enumerate(as_completed(running), start=1):
+        for count, future in enumerate(as_completed(running), start=1):
             future.result()
-            progress(done, len(tasks))
+            progress(count, len(tasks))
 
 
 def _fly(overrides: list[str], out: Path) -> None:
@@ -288,7 +288,7 @@ def _column(
     options: ReproduceOptions,
 ) -> SystemColumn:
     compare_options = CompareOptions(offsets_m=options.offsets_m)
-    flown = {
+    recordings = {
         group: [read_recording(f) for f in variant.folders(work, group, options.seeds)]
         for group in variant.overrides
     }
@@ -297,7 +297,7 @@ def _column(
     seen_turning = []
     spread: dict[str, dict[str, Interval]] = {}
     for stage, real_cuts in variant.mission.real.items():
-        sims = flown[variant.group[stage]]
+        sims = recordings[variant.group[stage]]
         cuts = [cut(sim, stage, flights.FIRST_CYCLES_DROPPED[stage]) for sim in sims]
         comparisons[stage] = compare_stage(stage, real_cuts, cuts, compare_options)
         single = [compare_stage(stage, real_cuts, [one], compare_options).errors for one in cuts]
@@ -337,7 +337,7 @@ def table(columns: Sequence[SystemColumn], options: ReproduceOptions) -> str:
             "",
             "| | recorded | simulated | difference |",
             "|---|---|---|---|",
-            *(row for found in column.turning for row in flights.turning_rows(found)),
+            *(row for entry in column.turning for row in flights.turning_rows(entry)),
             "",
         ]
     return "\n".join(lines)

@@ -110,11 +110,11 @@ def check_messages(firmware: Firmware, prefix: Path = Path(sys.prefix)) -> None:
     installed = installed_px4(prefix)
     if installed is None:  # of a ROS installation, not ours to know
         return
-    known = px4_interface().releases
+    releases = px4_interface().releases
     release = "v{}.{}".format(*firmware.release) if firmware.release else ""
     if firmware.sources is not None:
         which = str(firmware.sources)
-    elif release in known and (firmware.is_released or installed in known):
+    elif release in releases and (firmware.is_released or installed in releases):
         which = release
     else:
         return
@@ -196,8 +196,8 @@ def fly_through_graph(
         statistics = work / "simulator.json"
         controller = work / "controller.json"
         fault = work / "fault.txt"
-        begun: list[_Flight] = []
-        with bag_of(begun, work / "bag"), processes.Graph(work / "logs") as nodes:
+        flights: list[_Flight] = []
+        with bag_of(flights, work / "bag"), processes.Graph(work / "logs") as nodes:
             nodes.start(
                 processes.simulator(
                     file,
@@ -212,7 +212,7 @@ def fly_through_graph(
             tells = {"stop_when_done": True, "progress": True, "fault_file": str(fault)}
             lines = _lines(nodes.start(processes.recorder(file, work / "bag", **tells), read=True))
             flight = _Flight(nodes, lines, progress, alert, ending, fault, list(guides))
-            begun.append(flight)
+            flights.append(flight)
             formation = processes.formation(
                 file,
                 autostart=True,

@@ -98,49 +98,49 @@ def launched_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     gazebo = given["sim"] == "gazebo"
     if not gazebo and given["sim"] != "embedded":
         raise ConfigError(f"sim:={given['sim']}: must be embedded or gazebo")
-    asked = _flags(given, ARGUMENTS)
-    shown = _rviz_of(asked)
+    flags = _flags(given, ARGUMENTS)
+    rviz = _rviz_of(flags)
     scenario = _scenario_of(given)
     model = robot_model_of(given["robot_model"], scenario, given["sim"])
     if not gazebo:
         check_px4(scenario)
-    file = _scenario_file(scenario, f"{scenario.name}_ros", given["out"], keep=asked["record"])
+    file = _scenario_file(scenario, f"{scenario.name}_ros", given["out"], keep=flags["record"])
     first = (
         NodeSpec("musls_sim", "gazebo_state")
         if gazebo
-        else processes.simulator(file, realtime=asked["realtime"])
+        else processes.simulator(file, realtime=flags["realtime"])
     )
-    nodes = [first, offboard_of(scenario), *_flown(file, asked)]
+    nodes = [first, offboard_of(scenario), *_flown(file, flags)]
     if scenario.controller.kind == "agents" and scenario.autopilot.kind != "px4" and not gazebo:
-        formation, *others = _flown(file, asked)
+        formation, *others = _flown(file, flags)
         tells = replace(formation, parameters={**formation.parameters, "agents": True})
         nodes = [first, *_agents(file, scenario.system.n_drones), tells, *others]
     if gazebo:
         from musls_bringup.gazebo import node_parameters
 
-        known = {
+        parameters_of = {
             name.lstrip("/"): entry["ros__parameters"]
             for name, entry in node_parameters(scenario, file.parent).items()
         }
         nodes = [
-            replace(node, parameters={**known.get(node.executable, {}), **node.parameters})
+            replace(node, parameters={**parameters_of.get(node.executable, {}), **node.parameters})
             for node in nodes
         ]
-    return _in_namespace([*nodes, *model, *shown], given["namespace"])
+    return _in_namespace([*nodes, *model, *rviz], given["namespace"])
 
 
 def real_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     """Nodes of real.launch.py: real vehicles, motion capture, no simulator, the computer's time."""
     if given["mocap"] not in DRIVERS:
         raise ConfigError(f"mocap:={given['mocap']}: must be one of {', '.join(DRIVERS)}")
-    asked = _flags(given, REAL_ARGUMENTS)
-    shown = _rviz_of(asked, use_sim_time=False)
+    flags = _flags(given, REAL_ARGUMENTS)
+    rviz = _rviz_of(flags, use_sim_time=False)
     scenario = _scenario_of(given)
     check_guided(scenario)
     verdict = _allowed(scenario, given["force"])
-    file = _scenario_file(scenario, f"{scenario.name}_real", given["out"], keep=asked["record"])
-    told = as_data(scenario, verdict) | {"forced": given["force"]}
-    text = json.dumps(told, indent=2, allow_nan=False)
+    file = _scenario_file(scenario, f"{scenario.name}_real", given["out"], keep=flags["record"])
+    report = as_data(scenario, verdict) | {"forced": given["force"]}
+    text = json.dumps(report, indent=2, allow_nan=False)
     file.with_name(VERDICT_FILE).write_text(text + "\n", encoding="utf-8")
     n = scenario.system.n_drones
     namespaces = _listed(given, "px4_namespaces", str)
@@ -148,16 +148,16 @@ def real_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
         "drones": list(range(1, n + 1)),
         "mission_file": str(file),
         "input": given["mocap"],
-        "north_aligned": asked["north_aligned"],
+        "north_aligned": flags["north_aligned"],
         **_listed(given, "rigid_bodies", str),
         **namespaces,
     }
-    offboard = {"auto_arm": asked["auto_arm"], **namespaces, **_listed(given, "system_ids", int)}
+    offboard = {"auto_arm": flags["auto_arm"], **namespaces, **_listed(given, "system_ids", int)}
     nodes = [
         NodeSpec("musls_control", "mocap_relay", relay),
         processes.offboard(n, use_sim_time=False, **offboard),
-        *_flown(file, asked, use_sim_time=False, force=given["force"]),
-        *shown,
+        *_flown(file, flags, use_sim_time=False, force=given["force"]),
+        *rviz,
     ]
     return _in_namespace(nodes, given["namespace"])
 
@@ -173,7 +173,11 @@ def _allowed(scenario: Scenario, force: str) -> Verdict:
         ConfigError: The flight is refused, and `force` gives no reason, or cannot.
     """
     verdict = judge(scenario)
-    firm = [found.text for found in verdict.findings if found.refuses and not found.can_be_forced]
+    firm = [
+        finding.text
+        for finding in verdict.findings
+        if finding.refuses and not finding.can_be_forced
+    ]
     if firm:
         raise ConfigError(firm[0])
     if verdict.problems and not force:
@@ -181,14 +185,14 @@ def _allowed(scenario: Scenario, force: str) -> Verdict:
     return verdict
 
 
-def _listed(given: Mapping[str, str], name: str, kind: type) -> dict[str, list[Any]]:
+def _listed(texts: Mapping[str, str], name: str, kind: type) -> dict[str, list[Any]]:
     """A parameter that is given as a list, nothing where it is left out."""
-    if not given[name]:
+    if not texts[name]:
         return {}
-    values = parse_yaml(given[name], f"{name}:=")
+    values = parse_yaml(texts[name], f"{name}:=")
     words = "numbers" if kind is int else "names"
     if not isinstance(values, list) or not all(type(value) is kind for value in values):
-        raise ConfigError(f"{name}:={given[name]}: must be a list of {words}: [a, b]")
+        raise ConfigError(f"{name}:={texts[name]}: must be a list of {words}: [a, b]")
     return {name: values}
 
 
@@ -203,7 +207,7 @@ def _in_namespace(nodes: list[NodeSpec], namespace: str) -> list[NodeSpec]:
 def agent_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     """Nodes of agent.launch.py: one drone's agent and its offboard node, on its own computer."""
     scenario = _scenario_of(given)
-    asked = _flags(given, AGENT_ARGUMENTS)
+    flags = _flags(given, AGENT_ARGUMENTS)
     if scenario.controller.kind != "agents":
         raise ConfigError(
             f"scenario:={given['scenario']}: controller.kind = {scenario.controller.kind}, must "
@@ -213,7 +217,7 @@ def agent_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
     if not (given["drone"].isdigit() and 1 <= int(given["drone"]) <= n):
         raise ConfigError(f"drone:={given['drone']}: must be a number from 1 to {n}")
     file = _scenario_file(scenario, f"{scenario.name}_agent", "", keep=False)
-    nodes = processes.agent(file, int(given["drone"]), use_sim_time=asked["use_sim_time"])
+    nodes = processes.agent(file, int(given["drone"]), use_sim_time=flags["use_sim_time"])
     return _in_namespace(list(nodes), given["namespace"])
 
 
@@ -230,20 +234,20 @@ def replay_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
         rate = float(given["rate"])
     except ValueError:
         raise ConfigError(f"rate:={given['rate']}: must be a number") from None
-    asked = _flags(given, REPLAY_ARGUMENTS)
-    parameters = {"bag": given["bag"], "rate": rate, "as_mocap": asked["as_mocap"]}
+    flags = _flags(given, REPLAY_ARGUMENTS)
+    parameters = {"bag": given["bag"], "rate": rate, "as_mocap": flags["as_mocap"]}
     return [NodeSpec("musls_sim", "player", parameters)]
 
 
 def _flown(
-    file: Path, asked: Mapping[str, bool], *, use_sim_time: bool = True, force: str = ""
+    file: Path, flags: Mapping[str, bool], *, use_sim_time: bool = True, force: str = ""
 ) -> list[NodeSpec]:
     """The formation, and the recorder if it is wanted."""
-    record = asked["record"]
+    record = flags["record"]
     formation = processes.formation(
         file,
         use_sim_time=use_sim_time,
-        autostart=asked["autostart"],
+        autostart=flags["autostart"],
         start_with_listeners=int(record),
         force=force,
     )
@@ -255,10 +259,10 @@ def _flown(
     return [formation, bag] if record else [formation]
 
 
-def _flags(given: Mapping[str, str], arguments: Mapping[str, tuple[str, str]]) -> dict[str, bool]:
+def _flags(texts: Mapping[str, str], arguments: Mapping[str, tuple[str, str]]) -> dict[str, bool]:
     """Values of the arguments that are true or false, as their defaults are."""
     names = [name for name, (default, _) in arguments.items() if default in _FLAGS]
-    return {name: _flag(name, given[name]) for name in names}
+    return {name: _flag(name, texts[name]) for name in names}
 
 
 _FLAGS = {"true": True, "false": False}
@@ -270,8 +274,8 @@ def _flag(name: str, value: str) -> bool:
     return _FLAGS[value]
 
 
-def _rviz_of(asked: Mapping[str, bool], *, use_sim_time: bool = True) -> list[NodeSpec]:
-    if not asked["rviz"]:
+def _rviz_of(flags: Mapping[str, bool], *, use_sim_time: bool = True) -> list[NodeSpec]:
+    if not flags["rviz"]:
         return []
     if not is_installed("rviz2") and shutil.which("rviz2") is None:
         raise ConfigError("rviz:=true: rviz2 is not installed (apt install ros-jazzy-rviz2)")
@@ -279,11 +283,11 @@ def _rviz_of(asked: Mapping[str, bool], *, use_sim_time: bool = True) -> list[No
     return [NodeSpec("rviz2", "rviz2", {"use_sim_time": use_sim_time}, ("-d", str(layout)))]
 
 
-def _scenario_of(given: Mapping[str, str]) -> Scenario:
+def _scenario_of(texts: Mapping[str, str]) -> Scenario:
     """The scenario; a parameter file that is not there is refused, too: launch would only warn."""
-    if given["params"] and not Path(given["params"]).is_file():
-        raise ConfigError(f"params:={given['params']}: no such file")
-    return find_scenario(given["scenario"], [])
+    if texts["params"] and not Path(texts["params"]).is_file():
+        raise ConfigError(f"params:={texts['params']}: no such file")
+    return find_scenario(texts["scenario"], [])
 
 
 def is_installed(program: str) -> bool:
@@ -308,15 +312,15 @@ def robot_model_of(wanted: str, scenario: Scenario, sim: str) -> list[NodeSpec]:
         if wanted == "auto":
             return []
         raise ConfigError(f"robot_model:=true: {error}") from error
-    known = {"robot_description": text, "frame_prefix": MODEL_PREFIX, "use_sim_time": True}
-    return [NodeSpec(ROBOT_MODEL, ROBOT_MODEL, known)]
+    parameters = {"robot_description": text, "frame_prefix": MODEL_PREFIX, "use_sim_time": True}
+    return [NodeSpec(ROBOT_MODEL, ROBOT_MODEL, parameters)]
 
 
 def _own_folder() -> Path:
     """A folder that is removed with this process; those of killed ones are removed now."""
-    for left in Path(tempfile.gettempdir()).glob("musls_launch_*"):
-        if not Path("/proc", left.name.split("_")[2]).exists():
-            shutil.rmtree(left, ignore_errors=True)
+    for old_folder in Path(tempfile.gettempdir()).glob("musls_launch_*"):
+        if not Path("/proc", old_folder.name.split("_")[2]).exists():
+            shutil.rmtree(old_folder, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=f"musls_launch_{os.getpid()}_"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -355,8 +359,8 @@ def description(
     from launch.substitutions import LaunchConfiguration
 
     def start(context: Any) -> list[Any]:
-        given = {name: LaunchConfiguration(name).perform(context) for name in arguments}
-        return actions_of(nodes_of(given), given.get("params", ""), real=real)
+        texts = {name: LaunchConfiguration(name).perform(context) for name in arguments}
+        return actions_of(nodes_of(texts), texts.get("params", ""), real=real)
 
     declared = [
         DeclareLaunchArgument(name, default_value=default, description=text)
@@ -421,6 +425,6 @@ def actions_of(nodes: Sequence[NodeSpec], params: str, *, real: bool = False) ->
             sigterm_timeout=str(STOP_S),
             sigkill_timeout=str(STOP_S),
         )
-        ended = OnProcessExit(target_action=node, on_exit=partial(_over, spec.executable))
-        actions += [node, RegisterEventHandler(ended)]
+        at_exit = OnProcessExit(target_action=node, on_exit=partial(_over, spec.executable))
+        actions += [node, RegisterEventHandler(at_exit)]
     return actions

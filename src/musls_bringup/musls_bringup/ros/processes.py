@@ -230,7 +230,7 @@ class NodeProcess:
 
 def running_nodes(proc: Path = Path("/proc")) -> list[NodeProcess]:
     """All nodes of this user, by their process ids."""
-    found = []
+    nodes = []
     for folder in proc.glob("[0-9]*"):
         try:
             if folder.stat().st_uid != os.geteuid():
@@ -238,18 +238,18 @@ def running_nodes(proc: Path = Path("/proc")) -> list[NodeProcess]:
             words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
             name = _node_of(words)
             if name is not None:
-                found.append(NodeProcess(name, int(folder.name), _is_orphan(folder, proc)))
+                nodes.append(NodeProcess(name, int(folder.name), _is_orphan(folder, proc)))
         except OSError:  # it has ended meanwhile
             continue
-    return sorted(found, key=lambda node: node.pid)
+    return sorted(nodes, key=lambda node: node.pid)
 
 
 def _node_of(words: list[str]) -> str | None:
     """Name of the node that a command line starts: `python -m ...` or an installed program."""
     for word in words[:3]:
-        found = _NODE.search(word)
-        if found:
-            return found[1]
+        match = _NODE.search(word)
+        if match:
+            return match[1]
     return None
 
 

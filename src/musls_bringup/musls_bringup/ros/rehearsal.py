@@ -206,11 +206,11 @@ def chosen_faults(names: str) -> list[Fault]:
     """Faults of a list of names with commas, or `all` (raises ConfigError)."""
     if names == "all":
         return list(FAULTS.values())
-    wanted = [name.strip() for name in names.split(",")]
-    for name in wanted:
+    keys = [name.strip() for name in names.split(",")]
+    for name in keys:
         if name not in FAULTS:
             raise ConfigError(f"--faults {name}: {near_names(name, FAULTS)}")
-    return [FAULTS[name] for name in wanted]
+    return [FAULTS[name] for name in keys]
 
 
 # ---------- What came of it
@@ -349,7 +349,7 @@ def rehearse(
     write_table(scenario, [], out)
     (out / "scenario.yaml").write_text(to_yaml(scenario), encoding="utf-8")
     say("asking the verdict: the mission is flown in memory")
-    given = {name: default for name, (default, _) in REAL_ARGUMENTS.items()} | {
+    arguments = {name: default for name, (default, _) in REAL_ARGUMENTS.items()} | {
         "scenario": str(out / "scenario.yaml"),
         "out": str(out / "nodes"),
         "record": "false",
@@ -360,7 +360,7 @@ def rehearse(
     }
     nodes = [
         replace(node, parameters={**node.parameters, **parameters.get(node.executable, {})})
-        for node in real_nodes(given)
+        for node in real_nodes(arguments)
     ]
     rows = []
     with _on_domain(domain):
@@ -476,17 +476,17 @@ def _stay_on_ground(row: Row, watch: _Watch, nodes: processes.Graph) -> None:
         return armed or hall.time_s > since_s + UNARMED_S
 
     hall.spin(START_S, over)
-    refused = [text for _, text in watch.told("mocap")]
-    row.seen_by = f"mocap_relay: {refused[0].partition('refused: ')[2]}" if refused else "nobody"
+    refusals = [text for _, text in watch.told("mocap")]
+    row.seen_by = f"mocap_relay: {refusals[0].partition('refused: ')[2]}" if refusals else "nobody"
     row.outcome = "armed" if armed else f"nobody is armed for {UNARMED_S:g} s"
     row.apart_m = np.nan
-    row.broken = "armed" if armed else "" if refused else "not seen"
+    row.broken = "armed" if armed else "" if refusals else "not seen"
 
 
 def _watch_to_end(watch: _Watch, scene: Scene, fault: Fault, say: Say) -> bool:
     """Look until all are down; returns whether they are."""
     hall = watch.hall
-    asked = False
+    pilot_lands = False
     others = [body for body in hall.bodies[1:] if body != f"drone_{scene.drone}"]
 
     def over() -> bool:
@@ -498,8 +498,8 @@ def _watch_to_end(watch: _Watch, scene: Scene, fault: Fault, say: Say) -> bool:
     while not hall.spin(1.0, over) and hall.time_s < watch.begin_s + LONGEST_S:
         say(f"{hall.time_s - watch.begin_s:.0f} s after: {hall.text('/formation/state')}")
         down = [hall.text(f"/{body}/offboard/phase") == "landed" for body in others]
-        if fault.pilot and all(down) and not asked:
-            asked = True
+        if fault.pilot and all(down) and not pilot_lands:
+            pilot_lands = True
             hall.as_pilot(scene.drone, lands=True)
     return hall.text("/formation/state") == "done"
 
@@ -513,13 +513,13 @@ def _conclude(row: Row, watch: _Watch, fault: Fault, over: bool, drone: int) -> 
     row.misled_m = watch.hall.misled_m
     row.apart_m = watch.apart_m
     steps = [text.partition(": ")[0] for _, text in guard]
-    refused = [text for _, text in doubts if "refused: " in text]
+    refusals = [text for _, text in doubts if "refused: " in text]
     if guard:
         row.within_s = guard[0][0]
         row.answer_s = guard[-1][0]
         row.seen_by = f"guard: {guard[0][1].partition(': ')[2]}"
-    if refused:
-        row.seen_by = f"mocap_relay: {refused[0].partition('refused: ')[2]}"
+    if refusals:
+        row.seen_by = f"mocap_relay: {refusals[0].partition('refused: ')[2]}"
     at_s = {step: s for (s, _), step in zip(reversed(guard), reversed(steps), strict=True)}
     names = {
         _WENT_ON: "the others go on without it",
@@ -527,9 +527,9 @@ def _conclude(row: Row, watch: _Watch, fault: Fault, over: bool, drone: int) -> 
         _LANDED: "all land",
         GuardStep.RETURN: "the load is brought back",
     }
-    said = [f"{text} after {at_s[s]:.2f} s" for s, text in names.items() if s in at_s]
+    answers = [f"{text} after {at_s[s]:.2f} s" for s, text in names.items() if s in at_s]
     ends = "all are down" if over else f"not over after {LONGEST_S:g} s"
-    row.outcome = "; ".join([*said, ends])
+    row.outcome = "; ".join([*answers, ends])
 
     hits = [text for _, text in watch.told("collision")]
     if fault.falls:
@@ -580,11 +580,11 @@ def write_table(scenario: Scenario, rows: Sequence[Row], out: Path) -> None:
     lines = [HEADINGS, ["---"] * len(HEADINGS), *map(cells_of, rows)]
     text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
     (out / "rehearsal.md").write_text(f"# Rehearsal of {scenario.name}\n\n{text}", encoding="utf-8")
-    told: dict[str, Any] = {
+    report: dict[str, Any] = {
         "scenario": scenario.name,
         "rows": [{k: _number(v) for k, v in asdict(row).items()} for row in rows],
     }
-    (out / "summary.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    (out / "summary.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 
 
 def _number(value: Any) -> Any:

@@ -80,8 +80,8 @@ class Px4Interface:
             )
         until = self.releases[: self.releases.index(release) + 1]
         return {
-            name: next(found[known] for known in reversed(until) if known in found)
-            for name, found in self.messages.items()
+            name: next(facts[since] for since in reversed(until) if since in facts)
+            for name, facts in self.messages.items()
         }
 
 
@@ -140,11 +140,13 @@ def px4_msgs(which: str = DEFAULT_RELEASE) -> InterfacePackage:
     interface = px4_interface()
     folder = Path(which)
     if (folder / "msg").is_dir():
-        found = {name: _from_sources(folder / "msg", name) for name in interface.messages}
-        return InterfacePackage("px4_msgs", "0.0.0", found, origin=str(folder.resolve()))
+        messages = {name: _from_sources(folder / "msg", name) for name in interface.messages}
+        return InterfacePackage("px4_msgs", "0.0.0", messages, origin=str(folder.resolve()))
     release = re.match(r"v?(\d+\.\d+)", which)
-    known = f"v{release[1]}" if release else which
-    return InterfacePackage("px4_msgs", f"{known.lstrip('v')}.0", interface.of(known), origin=known)
+    version = f"v{release[1]}" if release else which
+    return InterfacePackage(
+        "px4_msgs", f"{version.lstrip('v')}.0", interface.of(version), origin=version
+    )
 
 
 def _from_sources(folder: Path, name: str) -> MessageFacts:
@@ -267,10 +269,12 @@ class RosSetupError(MuslsError):
 def missing_packages(px4: str | None = None) -> list[InterfacePackage]:
     """Message packages that Python does not find, or that hold other messages than wanted."""
     installed = installed_px4()
-    wanted = px4_msgs(px4 or (DEFAULT_RELEASE if installed in (None, OTHER_SOURCE) else installed))
+    px4_package = px4_msgs(
+        px4 or (DEFAULT_RELEASE if installed in (None, OTHER_SOURCE) else installed)
+    )
     return [
         package
-        for package in (tf2_msgs(), diagnostic_msgs(), wanted)
+        for package in (tf2_msgs(), diagnostic_msgs(), px4_package)
         if find_spec(package.name) is None or _is_outdated(package)
     ]
 
@@ -290,8 +294,8 @@ def installed_px4(prefix: Path = Path(sys.prefix)) -> str | None:
         return None
     origin = share / ORIGIN_FILE
     if origin.is_file():
-        named = origin.read_text(encoding="utf-8").strip()
-        return named if named.startswith("v") or (Path(named) / "msg").is_dir() else OTHER_SOURCE
+        text = origin.read_text(encoding="utf-8").strip()
+        return text if text.startswith("v") or (Path(text) / "msg").is_dir() else OTHER_SOURCE
     table = px4_interface()
     fits = [r for r in table.releases if not _is_outdated(px4_msgs(r), prefix)]
     return fits[-1] if fits else OTHER_SOURCE
@@ -326,8 +330,8 @@ def _is_outdated(package: InterfacePackage, prefix: Path = Path(sys.prefix)) -> 
 
 def _version_in(text: str) -> int:
     """MESSAGE_VERSION of a message's definition; without one it is 0."""
-    found = re.search(r"MESSAGE_VERSION\s*=\s*(\d+)", text)
-    return int(found[1]) if found else 0
+    match = re.search(r"MESSAGE_VERSION\s*=\s*(\d+)", text)
+    return int(match[1]) if match else 0
 
 
 def check_ros() -> None:
@@ -337,9 +341,9 @@ def check_ros() -> None:
             "rclpy is missing: ./musls ros setup installs it, or source a ROS 2 Jazzy "
             "installation that runs the same Python"
         )
-    missing = [package.name for package in missing_packages()]
-    if missing:
-        names = " and ".join(missing)
+    packages = [package.name for package in missing_packages()]
+    if packages:
+        names = " and ".join(packages)
         raise RosSetupError(f"{names} missing or of another version: run ./musls ros setup")
 
 
@@ -395,12 +399,12 @@ def _colcon_build(work: Path) -> None:
     log = work / "build.log"
     try:
         with log.open("wb") as out:
-            done = subprocess.run(
+            process = subprocess.run(
                 command, cwd=work, env=environment, stdout=out, stderr=subprocess.STDOUT
             )
     except OSError as error:
         raise RosSetupError(f"{work} cannot be written: {error.strerror or error}") from error
-    if done.returncode:
+    if process.returncode:
         text = lines_of(log.read_text(errors="replace"))
         wrong = next((line for line in text if "Error" in line or "error:" in line), "no reason")
         raise RosSetupError(

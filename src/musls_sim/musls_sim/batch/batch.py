@@ -297,10 +297,10 @@ class Batch(TiedToMemory):
         periods = operator.index(periods)
         if periods < 0:
             raise ConfigError(f"periods = {periods}: a flight does not go back")
-        for begun in range(0, periods, PIECE):
-            if begun and (self.finished | self.failed).all():
+        for offset in range(0, periods, PIECE):
+            if offset and (self.finished | self.failed).all():
                 break
-            self._run(min(periods - begun, PIECE))
+            self._run(min(periods - offset, PIECE))
 
     def _run(self, periods: int) -> None:
         if self._threads == 1:
@@ -334,10 +334,10 @@ class Batch(TiedToMemory):
         for i, end in enumerate(ends.tolist(), start=low):
             world = self.records[i : i + 1]
             while world["tick"][0] < end and not (world["finished"][0] or world["failed"][0]):
-                known: Decided = self._decided[i]
-                self._decided[i] = known.host.decide(known, self._memory[i], world)
-                left = end - int(world["tick"][0])
-                advance_worlds(self._stages, int(self._first[i]), 0, 1, left)
+                decision: Decided = self._decided[i]
+                self._decided[i] = decision.host.decide(decision, self._memory[i], world)
+                remainder = end - int(world["tick"][0])
+                advance_worlds(self._stages, int(self._first[i]), 0, 1, remainder)
 
     def reset(
         self,
@@ -355,23 +355,23 @@ class Batch(TiedToMemory):
         Raises:
             ConfigError: No such world or scenario, or not one seed or scenario for each.
         """
-        chosen = self._chosen(worlds)
+        selection = self._chosen(worlds)
         if seeds is not None:
-            _check_seeds(seeds, len(chosen))
+            _check_seeds(seeds, len(selection))
         if scenarios is not None:
-            if seeds is None or len(scenarios) != len(chosen):
-                raise ConfigError(f"scenarios: one and a seed for each of {len(chosen)} worlds")
+            if seeds is None or len(scenarios) != len(selection):
+                raise ConfigError(f"scenarios: one and a seed for each of {len(selection)} worlds")
             for k in scenarios:
                 if not 0 <= k < len(self._starts):
                     raise ConfigError(f"scenarios: {k}, must be 0 to {len(self._starts) - 1}")
-            self._start_of[chosen] = scenarios
-        streams = self._streams[chosen]
+            self._start_of[selection] = scenarios
+        streams = self._streams[selection]
         if seeds is not None:
             streams[...] = [streams_of(seed) for seed in seeds]
-        for k in set(self._start_of[chosen].tolist()):
+        for k in set(self._start_of[selection].tolist()):
             start = self._starts[k]
-            its = self._start_of[chosen] == k
-            begins = chosen[its]
+            its = self._start_of[selection] == k
+            begins = selection[its]
             self._memory[begins] = start.memory
             self._decided[begins] = start.host.first
             self._streams[begins] = streams[its]
@@ -381,8 +381,8 @@ class Batch(TiedToMemory):
 
     def snapshot(self, worlds: Worlds) -> Snapshot:
         """All of a world, or of several, as they are now (raises ConfigError)."""
-        chosen = self._chosen(worlds)
-        return Snapshot(self, self._memory[chosen], self._decided[chosen])
+        selection = self._chosen(worlds)
+        return Snapshot(self, self._memory[selection], self._decided[selection])
 
     def restore(self, worlds: Worlds, snapshot: Snapshot) -> None:
         """Make worlds what those of a snapshot were, their noise to come included.
@@ -396,13 +396,13 @@ class Batch(TiedToMemory):
         """
         if snapshot.batch is not self:
             raise ConfigError("the snapshot is of another batch")
-        chosen = self._chosen(worlds)
+        selection = self._chosen(worlds)
         count = len(snapshot.memory)
-        if count not in (1, len(chosen)):
-            raise ConfigError(f"snapshot: of {count} worlds, must be of one or {len(chosen)}")
-        self._memory[chosen] = snapshot.memory
-        self._decided[chosen] = snapshot.decided
-        self._lead_to_tables(chosen)
+        if count not in (1, len(selection)):
+            raise ConfigError(f"snapshot: of {count} worlds, must be of one or {len(selection)}")
+        self._memory[selection] = snapshot.memory
+        self._decided[selection] = snapshot.decided
+        self._lead_to_tables(selection)
 
     def _lead_to_tables(self, worlds: NDArray[np.intp]) -> None:
         """Write into worlds how far from them the tables are that they share."""
@@ -410,16 +410,16 @@ class Batch(TiedToMemory):
         self.records[TABLES][worlds] = begin - self._first[worlds]
 
     def _chosen(self, worlds: Worlds | None) -> NDArray[np.intp]:
-        given = np.arange(self.worlds) if worlds is None else np.atleast_1d(np.asarray(worlds))
-        if given.dtype == bool and given.shape == (self.worlds,):
-            return np.flatnonzero(given)
-        if given.size and (given.dtype.kind not in "iu" or given.ndim != 1):
+        selection = np.arange(self.worlds) if worlds is None else np.atleast_1d(np.asarray(worlds))
+        if selection.dtype == bool and selection.shape == (self.worlds,):
+            return np.flatnonzero(selection)
+        if selection.size and (selection.dtype.kind not in "iu" or selection.ndim != 1):
             raise ConfigError(f"worlds: must be numbers or a mask of {self.worlds}")
-        if given.size and not (given.min() >= 0 and given.max() < self.worlds):
+        if selection.size and not (selection.min() >= 0 and selection.max() < self.worlds):
             raise ConfigError(
-                f"worlds: {given.min()} to {given.max()}, must be 0 to {self.worlds - 1}"
+                f"worlds: {selection.min()} to {selection.max()}, must be 0 to {self.worlds - 1}"
             )
-        return given.astype(np.intp)
+        return selection.astype(np.intp)
 
 
 @dataclass(frozen=True)
@@ -483,13 +483,13 @@ class _Start:
             self.host = Host(session, gathered, flies=mission)
             self._share(like)
             self.stages = self._stages(session, mission)
-            flown = self.host.first.flown
-            values = numbers | self.parts | self.shared | flown
+            plan_values = self.host.first.flown
+            values = numbers | self.parts | self.shared | plan_values
             begin = self.memory if like is None else like.memory
             values[TABLES] = distance(self.memory, begin)
             LAYOUT.fill(self.record, values | {"due": self.host.due(0)})
             if not mission:
-                self.parts["sent"][:] = self.parts["setpoint"][:] = flown["table"][0]
+                self.parts["sent"][:] = self.parts["setpoint"][:] = plan_values["table"][0]
         self.structure = (
             scenario.cable_model,
             [(name, part.shape) for name, part in self.parts.items()],
@@ -513,9 +513,9 @@ class _Start:
     def _stages(self, session: Session, mission: bool) -> Parts:
         """Compiled stages of a period: those of the session, and what a batch does for Python."""
         played: Parts = (play_plan, come_down, end_flight) if mission else ()
-        asked: Parts = (ask_for_places,) if self.level is ControlLevel.DRONE_SETPOINTS else ()
+        requests: Parts = (ask_for_places,) if self.level is ControlLevel.DRONE_SETPOINTS else ()
         own: dict[str, Parts] = {
-            "plan": (*played, *asked),
+            "plan": (*played, *requests),
             "rows": (),
             "collisions": (),
         }
@@ -533,10 +533,10 @@ class _Start:
 
 def _level(level: ControlLevel | str) -> ControlLevel:
     with contextlib.suppress(ValueError):
-        if (chosen := ControlLevel(level)) in LEVELS:
-            return chosen
-    allowed = ", ".join(able.value for able in LEVELS)
-    raise ConfigError(f"level = {level}: must be one of {allowed}") from None
+        if (choice := ControlLevel(level)) in LEVELS:
+            return choice
+    names = ", ".join(able.value for able in LEVELS)
+    raise ConfigError(f"level = {level}: must be one of {names}") from None
 
 
 def _check_seeds(seeds: Sequence[int], worlds: int) -> None:
@@ -566,8 +566,8 @@ def _refuse(scenario: Scenario, what: str) -> None:
 
 def _check(scenario: Scenario, level: ControlLevel, mission: bool) -> None:
     """Refuse scenarios that a batch cannot fly, before anything is built."""
-    if asked := asks_for_python(scenario):
-        _refuse(scenario, f"{asked}, which a batch has not")
+    if feature := asks_for_python(scenario):
+        _refuse(scenario, f"{feature}, which a batch has not")
     kind = scenario.controller.kind
     by_mission = level is ControlLevel.DRONE_SETPOINTS and mission
     if kind != "formation" and not by_mission:
@@ -577,5 +577,5 @@ def _check(scenario: Scenario, level: ControlLevel, mission: bool) -> None:
         _refuse(scenario, "contingency: must be null where commands come from outside")
     ground = scenario.start.kind == "ground"
     if ground and (level is not ControlLevel.DRONE_SETPOINTS or kind != "formation"):
-        allowed = "air or state with a controller, or commands below setpoints"
-        _refuse(scenario, f"start.kind = ground: must be {allowed}")
+        choices = "air or state with a controller, or commands below setpoints"
+        _refuse(scenario, f"start.kind = ground: must be {choices}")

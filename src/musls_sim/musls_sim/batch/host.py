@@ -54,14 +54,14 @@ class Decided:
 
 def flown(plan: FlightPlan, events: EventQueue, gone: NDArray[np.bool_]) -> dict[str, Any]:
     """See `rows_of`: worlds ask when stages begin or end that events wait for."""
-    named = np.isin(plan.stage_names, events.stages)[plan.stage]
+    has_event = np.isin(plan.stage_names, events.stages)[plan.stage]
     begins = plan.begins
-    made = rows_of(plan, gone, begins & (named | np.roll(named, 1)))
+    values = rows_of(plan, gone, begins & (has_event | np.roll(has_event, 1)))
     if gone.any():  # what lies on the ground is Python's
-        rows = made["plan_rows"]
+        rows = values["plan_rows"]
         rows["asks"] |= begins & (rows["phase"] == SPREADS)
         rows["phase"] = CARRIES
-    return made
+    return values
 
 
 class Host:
@@ -89,8 +89,10 @@ class Host:
         others = session, guidance, self._events.context, self._flight.known, session.observers
         roots = (root for root, _ in arrays.roots.values())
         self._keeper = Keeper(objects, alike, (*others, *roots))
-        gone = np.zeros(len(guidance.setpoint.data), bool)
-        self.first = Decided(self, self._keeper.keep(), flown(guidance.plan, session.events, gone))
+        nobody = np.zeros(len(guidance.setpoint.data), bool)
+        self.first = Decided(
+            self, self._keeper.keep(), flown(guidance.plan, session.events, nobody)
+        )
 
     @property
     def decides(self) -> bool:

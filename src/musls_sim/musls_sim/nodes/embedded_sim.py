@@ -185,25 +185,25 @@ class StandInDrone:
 
     def publish(self, time_us: int) -> None:
         """Publish the motion if there are subscribers, and the status at its rate."""
-        wanted = [kind for kind in _MOTION_TOPICS if self._pub[kind].get_subscription_count()]
-        if wanted:
-            self._publish_motion(time_us, wanted)
+        kinds = [kind for kind in _MOTION_TOPICS if self._pub[kind].get_subscription_count()]
+        if kinds:
+            self._publish_motion(time_us, kinds)
         self._publish_status(time_us)
 
     def _publish(self, message: Any) -> None:
         self._pub[type(message)].publish(message)
 
-    def _publish_motion(self, time_us: int, wanted: Sequence[type]) -> None:
+    def _publish_motion(self, time_us: int, kinds: Sequence[type]) -> None:
         session = self._node.session
-        measured = session.estimate.drones.data[self._index]
+        estimate = session.estimate.drones.data[self._index]
         throttle = session.command.throttle[self._index]
         at = {"timestamp": time_us, "timestamp_sample": time_us}
-        position, velocity = world_enu_ned(measured[0:6].reshape(2, 3))
-        acceleration = world_enu_ned(measured[13:16])
-        q = orientation_enu_ned(measured[6:10]).astype(np.float32)
-        yaw = yaw_of(measured[6:10])
+        position, velocity = world_enu_ned(estimate[0:6].reshape(2, 3))
+        acceleration = world_enu_ned(estimate[13:16])
+        q = orientation_enu_ned(estimate[6:10]).astype(np.float32)
+        yaw = yaw_of(estimate[6:10])
         motion = np.concatenate([position, velocity, acceleration]).tolist()
-        if px4.VehicleLocalPosition in wanted:
+        if px4.VehicleLocalPosition in kinds:
             self._publish(
                 px4.VehicleLocalPosition(
                     **at,
@@ -213,9 +213,9 @@ class StandInDrone:
                     heading=float(yaw_enu_ned(yaw)),
                 )
             )
-        if px4.VehicleAttitude in wanted:
+        if px4.VehicleAttitude in kinds:
             self._publish(px4.VehicleAttitude(**at, q=q))
-        if px4.VehicleOdometry in wanted:
+        if px4.VehicleOdometry in kinds:
             self._publish(
                 px4.VehicleOdometry(
                     **at,
@@ -224,10 +224,10 @@ class StandInDrone:
                     q=q,
                     velocity_frame=px4.VehicleOdometry.VELOCITY_FRAME_NED,
                     velocity=velocity.astype(np.float32),
-                    angular_velocity=body_flu_frd(measured[10:13]).astype(np.float32),
+                    angular_velocity=body_flu_frd(estimate[10:13]).astype(np.float32),
                 )
             )
-        if px4.ActuatorMotors in wanted:
+        if px4.ActuatorMotors in kinds:
             self._motors[: len(throttle)] = throttle if self.armed else np.nan
             self._publish(px4.ActuatorMotors(**at, control=self._motors))
 
@@ -325,8 +325,8 @@ def _time_us(time_s: float | None) -> int:
 
 def _message(kind: Any, **fields: Any) -> Any:
     """Message with those of the given fields that the installed release of PX4 has."""
-    known = kind.get_fields_and_field_types()
-    return kind(**{name: value for name, value in fields.items() if name in known})
+    names = kind.get_fields_and_field_types()
+    return kind(**{name: value for name, value in fields.items() if name in names})
 
 
 STATUS_LIMIT_S = 20.0
@@ -555,7 +555,7 @@ class EmbeddedSim(DescribedNode):
                 self.get_logger().warning(
                     f"drone_{drone + 1}: no set-point for the last clock message: not waited for"
                 )
-        late = [n - said for n, said in zip(self._lost, self._said_late, strict=True)]
+        late = [n - before for n, before in zip(self._lost, self._said_late, strict=True)]
         now = time.perf_counter()
         if self._realtime and any(late) and now >= self._next_late_s:
             self._next_late_s = now + LATE_REPORT_S
@@ -608,10 +608,10 @@ class EmbeddedSim(DescribedNode):
             self._behind_s += period
             while True:
                 self._poller.poll()
-                left = self._behind_s - time.perf_counter()
-                if left <= 0.0:
+                wait_s = self._behind_s - time.perf_counter()
+                if wait_s <= 0.0:
                     break
-                time.sleep(min(left, 0.001))
+                time.sleep(min(wait_s, 0.001))
             if self._realtime:
                 self.session.advance(1)
 

@@ -89,10 +89,10 @@ class Hall:
         node.create_subscription(String, "/events", self._on_event, _EVERY)
         for k, drone in enumerate(self.bodies[1:], start=1):
             status = px4_topic(k, "out", px4.VehicleStatus)
-            sent = px4_topic(k, "in", px4.VehicleOdometry, "vehicle_visual_odometry")
+            odometry_topic = px4_topic(k, "in", px4.VehicleOdometry, "vehicle_visual_odometry")
             for kind, topic, take in (
                 (px4.VehicleStatus, status, self._on_status),
-                (px4.VehicleOdometry, sent, self._on_odometry),
+                (px4.VehicleOdometry, odometry_topic, self._on_odometry),
             ):
                 node.create_subscription(kind, f"/{topic}", partial(take, drone), FROM_PX4)
         self._listen("/mission/stage", _EVERY)
@@ -142,8 +142,8 @@ class Hall:
 
     def as_pilot(self, drone: int, *, lands: bool) -> None:
         """Take a drone (from 1) out of offboard mode by its remote control: hold, or land."""
-        number, *given = _LAND if lands else _HOLD
-        parameters = {f"param{k}": value for k, value in enumerate(given, start=1)}
+        number, *values = _LAND if lands else _HOLD
+        parameters = {f"param{k}": value for k, value in enumerate(values, start=1)}
         command = px4.VehicleCommand(
             command=number, target_system=target_system(drone), from_external=True, **parameters
         )
@@ -180,8 +180,8 @@ class Hall:
         far = f"/far/{topic}"
         origin, target = (near, far) if inwards else (far, near)
         out = self._node.create_publisher(kind, target, FROM_PX4)
-        passed = self._node.create_subscription(kind, origin, out.publish, FROM_PX4)
-        self._link.append(passed)
+        subscription = self._node.create_subscription(kind, origin, out.publish, FROM_PX4)
+        self._link.append(subscription)
 
     def _on_event(self, message: String) -> None:
         self.events.append((self.time_s, message.data))
@@ -200,8 +200,8 @@ class Hall:
         self.time_s = time_of(message)
         place = np.array(vector_of(message.pose.position))
         self.truth[body] = place, np.array(quaternion_of(message.pose.orientation))
-        seen: Mapping[str, Pose] = self.truth
-        pose = self.fault(body, seen) if self.fault else seen[body]
+        poses: Mapping[str, Pose] = self.truth
+        pose = self.fault(body, poses) if self.fault else poses[body]
         if pose is None:
             return
         out = PoseStamped()

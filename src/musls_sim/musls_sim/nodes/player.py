@@ -112,8 +112,8 @@ class Player(DescribedNode):
 def _sleep(seconds: float, interrupt: Interrupt) -> None:
     """Sleep until the time is over or a signal has come."""
     end = time.perf_counter() + seconds
-    while not interrupt.came and (left := end - time.perf_counter()) > 0.0:
-        time.sleep(min(left, WAKE_S))
+    while not interrupt.came and (wait_s := end - time.perf_counter()) > 0.0:
+        time.sleep(min(wait_s, WAKE_S))
 
 
 def main(args: list[str] | None = None) -> int:

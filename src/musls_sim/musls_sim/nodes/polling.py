@@ -43,10 +43,10 @@ class Poller:
         for subscription, raw, take in self._inputs:
             with subscription.handle:
                 while True:
-                    found = subscription.handle.take_message(subscription.msg_type, raw)
-                    if found is None:
+                    pair = subscription.handle.take_message(subscription.msg_type, raw)
+                    if pair is None:
                         break
-                    message, info = found
+                    message, info = pair
                     take(*([message, info["source_timestamp"]] if raw else [message]))
                     count += 1
         return count
@@ -73,12 +73,12 @@ def message_class(msgtype: str) -> type:
 
 def profile_of(topic: str, depth: int | None = None) -> QoSProfile:
     """Quality of service of one of this project's topics."""
-    wanted = qos(topic)
+    profile = qos(topic)
     return QoSProfile(
         history=HistoryPolicy.KEEP_LAST,
-        depth=depth or wanted.depth,
-        reliability=ReliabilityPolicy(wanted.reliability.value),
-        durability=DurabilityPolicy(wanted.durability.value),
+        depth=depth or profile.depth,
+        reliability=ReliabilityPolicy(profile.reliability.value),
+        durability=DurabilityPolicy(profile.durability.value),
     )
 
 

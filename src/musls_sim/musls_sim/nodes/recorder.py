@@ -67,7 +67,7 @@ class Recorder(DescribedNode):
     def run(self, interrupt: Interrupt) -> None:
         """Record until the formation is done or interrupted, then finish the bag."""
         try:
-            done = self._record(interrupt)
+            complete = self._record(interrupt)
         except MuslsError as error:
             if not self._stage:
                 raise
@@ -77,25 +77,25 @@ class Recorder(DescribedNode):
             self._add_fault()
             self._bag.close()
         # Told by stamps that bodies share; in a real flight each has its own.
-        lost = {} if self._system_time else self._bag.lost
-        if lost:
-            what = ", ".join(f"{count} of {topic}" for topic, count in lost.items())
+        losses = {} if self._system_time else self._bag.lost
+        if losses:
+            what = ", ".join(f"{count} of {topic}" for topic, count in losses.items())
             self.get_logger().warning(f"not recorded: {what}")
-        print(f"lost {json.dumps(lost)}", flush=True)
-        if done:
+        print(f"lost {json.dumps(losses)}", flush=True)
+        if complete:
             print("done", flush=True)
 
     def _record(self, interrupt: Interrupt) -> bool:
         """Take messages; whether the formation has finished."""
-        said = False
+        is_announced = False
         next_s = 0.0
         while not interrupt.came:
             if not self._poller.poll():
                 if self._stop_when_done and self._is_over:
                     return True
                 time.sleep(POLL_S)
-            if not said and (self._clock.begun or self._system_time):
-                said = True
+            if not is_announced and (self._clock.begun or self._system_time):
+                is_announced = True
                 print("recording", flush=True)
             if self._tells and self._stage and time.monotonic() >= next_s:
                 next_s = time.monotonic() + PROGRESS_S

@@ -211,12 +211,12 @@ class RigDriver:
         numbers = [np.zeros(0)]
         count = 0
 
-        def add(kind: int, index: int, given: Polynomials) -> None:
+        def add(kind: int, index: int, polynomials: Polynomials) -> None:
             nonlocal count
-            coefficients = given.area if kind in (FORCE, THRUST) else given.coefficients
+            coefficients = polynomials.area if kind in (FORCE, THRUST) else polynomials.coefficients
             targets.append((kind, index, count, *coefficients.shape))
-            numbers.extend([given.knots_s, coefficients.ravel()])
-            count += given.knots_s.size + coefficients.size
+            numbers.extend([polynomials.knots_s, coefficients.ravel()])
+            count += polynomials.knots_s.size + coefficients.size
 
         for i, anchor in enumerate(system.anchors):
             drive = rig.anchors.get(f"anchor_{i + 1}")
@@ -311,11 +311,11 @@ def write_inputs(
 def continue_ramp(drive: Array, ramp: Array) -> None:
     """Continue a winch's ramp to the value that an event set."""
     now = drive[1]
-    wanted = ramp[0]
+    target = ramp[0]
     change = ramp[1]
     then = now + change
-    if change == 0.0 or (wanted - then) * change <= 0.0:
-        then = wanted if change != 0.0 else now
+    if change == 0.0 or (target - then) * change <= 0.0:
+        then = target if change != 0.0 else now
         ramp[1] = 0.0
     drive[0] = now
     drive[1] = then

@@ -106,8 +106,8 @@ def cable_forces(links, first, drone, reach, step_s, gravity, force, peak):
             total = (total[0], total[1], total[2] + link.mass * gravity)
             if k == drone[i] or k == first[i]:
                 end = 1 if k == drone[i] else 0
-                held = links[drone[i] - 1 if end == 1 else k]
-                put(force[i, end], scale(-1.0, rotate_back(held.rotation, total)))
+                end_link = links[drone[i] - 1 if end == 1 else k]
+                put(force[i, end], scale(-1.0, rotate_back(end_link.rotation, total)))
                 peak[i] = max(peak[i], force[i, end, 0])
 
 
@@ -269,14 +269,14 @@ def _take_signals_back() -> None:
 def _quiet_stdout() -> Iterator[None]:
     """Send what C++ prints on standard output (DART, of equal names) nowhere."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    original = os.dup(1)
     try:
         with open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), 1)
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(original, 1)
+        os.close(original)
 
 
 LOST_SPEED_M_S = 1e3
@@ -385,8 +385,8 @@ class GazeboPlant(Plant):
 
     def _forces(self) -> Array:
         """Forces on all links for the coming step."""
-        held = self._inputs
-        inputs = held.rotor_command_rad_s, held.wind_enu_m_s, held.wrench_body, held.wrench_enu
+        last = self._inputs
+        inputs = last.rotor_command_rad_s, last.wind_enu_m_s, last.wrench_body, last.wrench_enu
         speed = self.state.rotor_speed_rad_s
         outside_forces(self._links, self._selected, self.rotors, speed, inputs, self._hold_s)
         return self._rows()
@@ -440,7 +440,7 @@ _VELOCITY = 3
 
 def velocities(message: bytes) -> list[float]:
     """Field `velocity` of a gz.msgs.Actuators [rad/s], read without protobuf's Python package."""
-    found: list[float] = []
+    numbers: list[float] = []
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
@@ -456,9 +456,9 @@ def velocities(message: bytes) -> list[float]:
         if at + size > len(message):
             raise ValueError("no protobuf message: it ends within a field")
         if number == _VELOCITY and kind in (_BYTES, _DOUBLE):  # packed, or one by one
-            found += struct.unpack(f"<{size // 8}d", message[at : at + size // 8 * 8])
+            numbers += struct.unpack(f"<{size // 8}d", message[at : at + size // 8 * 8])
         at += size
-    return found
+    return numbers
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
@@ -522,10 +522,10 @@ class MotorListener:
                 silent = ~self._new
                 if running:
                     silent &= self.speed_rad_s.any(axis=1)
-                left = deadline - monotonic()
-                if not silent.any() or left <= 0.0:
+                wait_s = deadline - monotonic()
+                if not silent.any() or wait_s <= 0.0:
                     return [int(i) for i in np.flatnonzero(silent)]
-                self._changed.wait(left)
+                self._changed.wait(wait_s)
 
 
 def _transport() -> Any:

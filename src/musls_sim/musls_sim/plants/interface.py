@@ -472,8 +472,8 @@ class Plant(TiedToMemory):
         command = np.ascontiguousarray(inputs.rotor_command_rad_s)
         record = np.zeros(1, STEP)
         owner = {"plant": self, "inputs": inputs}
-        given = {"command": command, **others}
-        values = STEP_LAYOUT.numbers_of(owner) | STEP_LAYOUT.arrays_of(owner) | given
+        arguments = {"command": command, **others}
+        values = STEP_LAYOUT.numbers_of(owner) | STEP_LAYOUT.arrays_of(owner) | arguments
         STEP_LAYOUT.fill(record, values | {"refinements": REFINEMENTS})
         move(record.ctypes.data)
         return int(record["verdict"][0])
@@ -672,8 +672,8 @@ def accurate_step_s(system: RigSystem, physics: PhysicsSpec, order: int) -> floa
 
 def step_s(system: RigSystem, physics: PhysicsSpec, order: int) -> float:
     """Step of a plant that is stable with any: the one given, or as accurate as asked for."""
-    given = physics.step_size_s
-    return accurate_step_s(system, physics, order) if isinstance(given, str) else given
+    setting = physics.step_size_s
+    return accurate_step_s(system, physics, order) if isinstance(setting, str) else setting
 
 
 # ---------- Sudden changes of a system that a plant can be asked to make, see `Plant.apply`

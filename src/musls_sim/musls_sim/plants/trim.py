@@ -38,8 +38,8 @@ def speeds_for_rad_s(system: RigSystem, thrust_n: Array, moment_body_n_m: Array)
         (x, y, _) = rotors["place"].T
         thrust = rotors["thrust"]
         effect = np.stack([thrust, y * thrust, -x * thrust, rotors["torque"]])
-        wanted = [thrust_n[i], *moment_body_n_m[i]]
-        squared = np.linalg.lstsq(effect, np.array(wanted), rcond=None)[0]
+        wrench = [thrust_n[i], *moment_body_n_m[i]]
+        squared = np.linalg.lstsq(effect, np.array(wrench), rcond=None)[0]
         speeds[i] = np.sqrt(np.maximum(squared, 0.0))
     return speeds
 
@@ -60,9 +60,9 @@ def turn_rotors(plant: Plant, setup: PlantSetup) -> None:
     """
     drones = setup.start.drones or ()
     speeds = hover_speeds_rad_s(plant, setup)
-    for i, (row, given, drone) in enumerate(zip(speeds, drones, setup.system.drones, strict=True)):
+    for i, (row, state, drone) in enumerate(zip(speeds, drones, setup.system.drones, strict=True)):
         most = [rotor.speed_max_rad_s for rotor in drone.rotors]
-        if (own := given.rotor_speed_rad_s) is not None:
+        if (own := state.rotor_speed_rad_s) is not None:
             if len(own) != len(row) or (np.array(own) > most).any():
                 raise ConfigError(
                     f"start.drones.{i}.rotor_speed_rad_s = {list(own)}: must be {len(row)} speeds, "
@@ -94,7 +94,7 @@ def hover_speeds_rad_s(plant: Plant, setup: PlantSetup) -> Array:
     force = masses[:, None] * up
     moment = np.zeros((system.n_drones, 3))
     weight = 0.0 if system.load is None else system.load.mass_kg
-    left = np.concatenate([weight * up, np.zeros(3)])  # that the cables have to do on the load
+    rest = np.concatenate([weight * up, np.zeros(3)])  # that the cables have to do on the load
     # of each taut cable: its ends, and what unit tension does to the load
     pulls = []
     effects = []
@@ -108,8 +108,8 @@ def hover_speeds_rad_s(plant: Plant, setup: PlantSetup) -> Array:
         away /= np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-12)
         half = 0.5 * cable.mass_kg * up * (plant.cable_model != "massless")
         if taut:
-            stretched = plant.cable_model == "elastic"
-            tension = np.full(2, plant.state.tension_n[k].mean() if stretched else 0.0)
+            is_elastic = plant.cable_model == "elastic"
+            tension = np.full(2, plant.state.tension_n[k].mean() if is_elastic else 0.0)
         else:
             tension = scipy.optimize.nnls(away.T, -2.0 * half)[0]
             half = 0.0 * half
@@ -119,13 +119,13 @@ def hover_speeds_rad_s(plant: Plant, setup: PlantSetup) -> Array:
                 _hold(force[row - 1], moment[row - 1], arm, pull * along - half)
             elif row == 0:
                 acts = pull * along - half
-                left -= [*acts, *np.cross(arm, acts)]
+                rest -= [*acts, *np.cross(arm, acts)]
                 effect += [*along, *np.cross(arm, along)]
         if taut:
             pulls.append((ends, away))
             effects.append(effect)
     if effects and not stands[0]:
-        more = scipy.optimize.nnls(np.array(effects).T, left)[0]
+        more = scipy.optimize.nnls(np.array(effects).T, rest)[0]
         for (ends, away), pull in zip(pulls, more, strict=True):
             for (row, arm), along in zip(ends, away, strict=True):
                 if row > 0:
@@ -143,9 +143,9 @@ def holding_thrusts_n(places_m: Array, thrust_directions: Array, weights_n: Arra
     """
     arms = places_m[1:] - weights_n @ places_m / weights_n.sum()
     effect = np.vstack([thrust_directions.T, np.cross(arms, thrust_directions).T])
-    needed = np.array([0.0, 0.0, weights_n.sum(), 0.0, 0.0, 0.0])
-    thrust: Array = np.linalg.lstsq(effect, needed, rcond=None)[0]
-    return thrust if thrust.min() >= 0.0 else scipy.optimize.nnls(effect, needed)[0]
+    wrench = np.array([0.0, 0.0, weights_n.sum(), 0.0, 0.0, 0.0])
+    thrust: Array = np.linalg.lstsq(effect, wrench, rcond=None)[0]
+    return thrust if thrust.min() >= 0.0 else scipy.optimize.nnls(effect, wrench)[0]
 
 
 def _arm(name: str, point_m: tuple[float, ...], turns: Array) -> tuple[int, Array]:

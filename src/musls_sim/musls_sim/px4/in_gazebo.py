@@ -48,7 +48,7 @@ class WorkThreads:
     def find(self) -> None:
         """Find the threads: modules start and end them. None are found where there is no /proc."""
         self.close()
-        found = []
+        pairs = []
         with suppress(OSError):
             for task in self._tasks.iterdir():
                 with suppress(OSError):
@@ -56,8 +56,8 @@ class WorkThreads:
                     if name == LISTENERS or name.startswith((WIRES, QUEUES)):
                         file = os.open(task / "stat", os.O_RDONLY | os.O_CLOEXEC)
                         order = 0 if name.startswith(WIRES) else _FIRST.get(name, 3)
-                        found.append((order, file))
-        self._files = [file for _, file in sorted(found)]
+                        pairs.append((order, file))
+        self._files = [file for _, file in sorted(pairs)]
 
     def __len__(self) -> int:
         """Number of threads found."""

@@ -54,17 +54,17 @@ def find_program(
     package_folders: Sequence[Path] = (),
 ) -> Path:
     """Find a program: by an environment variable, on PATH, or in `bin` of a folder."""
-    if named := environment.get(variable):
-        if not (os.path.isfile(named) and os.access(named, os.X_OK)):
-            raise Px4Error(f"{variable} = {named}: no such program; {how_to_get}")
-        return Path(named)
+    if path := environment.get(variable):
+        if not (os.path.isfile(path) and os.access(path, os.X_OK)):
+            raise Px4Error(f"{variable} = {path}: no such program; {how_to_get}")
+        return Path(path)
     if on_path := shutil.which(name, path=environment.get("PATH", "")):
         return Path(on_path)
     for folder in package_folders:
         if os.access(folder / "bin" / name, os.X_OK):
             return folder / "bin" / name
-    looked = ", ".join([variable, "PATH", *map(str, package_folders)])
-    raise Px4Error(f"no {name} found ({looked}): {how_to_get}")
+    places = ", ".join([variable, "PATH", *map(str, package_folders)])
+    raise Px4Error(f"no {name} found ({places}): {how_to_get}")
 
 
 # ---------- Version, known parameters, and differences between releases
@@ -116,8 +116,8 @@ class Firmware:
     @property
     def release(self) -> tuple[int, int] | None:
         """Major and minor number, or None."""
-        found = _RELEASE.match(self.version)
-        return (int(found[1]), int(found[2])) if found else None
+        match = _RELEASE.match(self.version)
+        return (int(match[1]), int(match[2])) if match else None
 
     @property
     def is_released(self) -> bool:
@@ -149,12 +149,12 @@ class Firmware:
             flight_log: Leave the flight log as PX4 has it: on while armed.
         """
         release = self.release
-        chosen = dict[str, float]()
+        values = dict[str, float]()
         for profiles in (NO_GPS_DELAY,) if flight_log else (NO_FLIGHT_LOG, NO_GPS_DELAY):
             own_first = sorted(profiles, key=lambda p: release is not None and p[0] > release)
-            known = (names for _, names in own_first if not any(map(self.lacks, names)))
-            chosen |= next(known, {})
-        return chosen
+            fits = (names for _, names in own_first if not any(map(self.lacks, names)))
+            values |= next(fits, {})
+        return values
 
 
 @lru_cache(maxsize=8)
@@ -167,7 +167,7 @@ def read_firmware(binary: Path) -> Firmware:
         content = binary.read_bytes()
     except OSError:
         return Firmware(binary)
-    found = _VERSION.search(content)
-    version = found[1].decode() if found else "unknown"
+    match = _VERSION.search(content)
+    version = match[1].decode() if match else "unknown"
     names = frozenset(word[:-1].decode() for word in set(_PARAMETER.findall(content)))
     return Firmware(binary, version, names if names >= _ALWAYS_THERE else None)

@@ -204,10 +204,10 @@ class HilLink:
         """Wait, so long in wall-clock time, for the answer to the frame of a time."""
         deadline = monotonic() + patience_s
         while self._answered_us < time_us:
-            left = deadline - monotonic()
-            if left <= 0.0:
+            wait_s = deadline - monotonic()
+            if wait_s <= 0.0:
                 return False
-            self._connection.settimeout(left)
+            self._connection.settimeout(wait_s)
             try:
                 data = self._connection.recv(4096)
             except TimeoutError:

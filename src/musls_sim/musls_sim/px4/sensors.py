@@ -93,8 +93,8 @@ class Px4Sensors:
         tick = self._tick
         self._tick += 1
         to_body = matrix_to_body(truth.orientation_wxyz)
-        felt = truth.acceleration_enu_m_s2 + self._gravity_enu
-        force = np.einsum("nij,nj->ni", to_body, felt)
+        acceleration = truth.acceleration_enu_m_s2 + self._gravity_enu
+        force = np.einsum("nij,nj->ni", to_body, acceleration)
         force = body_flu_frd(force) + self._noise(force.shape, spec.accelerometer_noise_m_s2)
         omega = body_flu_frd(truth.omega_body_rad_s)
         omega += self._noise(omega.shape, spec.gyro_noise_rad_s)

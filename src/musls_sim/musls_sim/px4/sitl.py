@@ -125,12 +125,12 @@ class SitlVehicle:
             # A process whose connection is gone ends a moment later; then its exit is the news.
             self._process.wait_a_moment()
         self.commands.poll()
-        ended = self._process.exit_text
-        how = f" ({ended})" if ended else ""
+        exit_text = self._process.exit_text
+        how = f" ({exit_text})" if exit_text else ""
         words = list(self.commands.texts)[-CONSOLE_LINES:] or self.complaints()[-CONSOLE_LINES:]
-        said = f'; it said: "{" | ".join(words)}"' if words else ""
+        quote = f'; it said: "{" | ".join(words)}"' if words else ""
         raise Px4Error(
-            f"{self.name}: PX4 instance {self._instance.number} {what}{how}{said}; "
+            f"{self.name}: PX4 instance {self._instance.number} {what}{how}{quote}; "
             f"its console is kept in {self._log}"
         )
 
@@ -332,10 +332,10 @@ class Px4Sitl(Autopilot):
             vehicle.commands.positions_ned_m.clear()
         self._advance_for(OFFSET_S, estimate, setpoint)
         for i, vehicle in enumerate(self._vehicles):
-            found = vehicle.commands.positions_ned_m
-            if not found:
+            positions_ned_m = vehicle.commands.positions_ned_m
+            if not positions_ned_m:
                 vehicle.fail("lost its position estimate on the ground")
-            self._offset_ned_m[i] = np.mean(found, axis=0)
+            self._offset_ned_m[i] = np.mean(positions_ned_m, axis=0)
         self._offset_ned_m -= world_enu_ned(estimate.drones.position_enu_m)
 
     def _arm(self, setpoint: DroneSetpoints, estimate: Estimate) -> None:
@@ -347,10 +347,10 @@ class Px4Sitl(Autopilot):
             ("enter offboard mode", CommandLink.ask_offboard, lambda v: v.in_offboard),
             ("arm", CommandLink.ask_arm, lambda v: v.hil.armed),
         )
-        for what, ask, done in asks:
+        for what, ask, is_done in asks:
             asked_s = 0.0
-            while left := [vehicle for vehicle in self._vehicles if not done(vehicle)]:
-                for vehicle in left:
+            while rest := [vehicle for vehicle in self._vehicles if not is_done(vehicle)]:
+                for vehicle in rest:
                     if asked_s >= STEP_LIMIT_S:
                         answer = vehicle.commands.answer
                         vehicle.fail(f"refused to {what} for {STEP_LIMIT_S:g} s ({answer})")

@@ -176,14 +176,14 @@ class RowTemplate:
 
 
 def _occurrences(data: bytes, part: bytes, name: str) -> list[int]:
-    found = []
+    places = []
     start = data.find(part)
     while start >= 0:
-        found.append(start)
+        places.append(start)
         start = data.find(part, start + 1)
-    if not found:
+    if not places:
         raise AssertionError(f"no message of the row holds {name}")
-    return found
+    return places
 
 
 def render_each(messages: Sequence[tuple[int, int, bytes]]) -> Rendered:
@@ -255,10 +255,10 @@ class BagFile:
         self._types = dict(types)
         self._chunks = list[_Written]()
         self._before = _Written(b"", np.zeros(1 + len(types), np.int64), 0, 0, 0, None)
-        made: list[Path] = []
+        new_folders: list[Path] = []
         try:
-            made += [path for path in (folder, *folder.parents) if not path.exists()]
-            if folder not in made:
+            new_folders += [path for path in (folder, *folder.parents) if not path.exists()]
+            if folder not in new_folders:
                 raise FileExistsError(None, "it exists already, choose another folder")
             folder.mkdir(parents=True)
             self._name = f"{folder.name}.mcap"
@@ -271,9 +271,9 @@ class BagFile:
             self._commit(head)
             self._before = self._before._replace(size=len(head))
         except BaseException as error:
-            if folder in made:
+            if folder in new_folders:
                 shutil.rmtree(folder, ignore_errors=True)
-            for parent in made[1:]:
+            for parent in new_folders[1:]:
                 with suppress(OSError):  # others have put something into it
                     parent.rmdir()
             if isinstance(error, OSError):
@@ -312,16 +312,16 @@ class BagFile:
         messages = in_order(parts)
         if not messages.data:
             return
-        held = self._held
-        index, data = _chunk(messages, held.size)
+        content = self._held
+        index, data = _chunk(messages, content.size)
         first_ns = index.message_start_time
         last_ns = index.message_end_time
-        written = _Written(
+        chunk = _Written(
             _bytes(index),
-            held.counts + np.bincount(messages.channels, minlength=len(held.counts)),
-            min(held.first_ns, first_ns) if self._chunks else first_ns,
-            max(held.last_ns, last_ns),
-            held.size + len(data),
+            content.counts + np.bincount(messages.channels, minlength=len(content.counts)),
+            min(content.first_ns, first_ns) if self._chunks else first_ns,
+            max(content.last_ns, last_ns),
+            content.size + len(data),
             mark,
         )
         try:
@@ -329,7 +329,7 @@ class BagFile:
         except OSError as error:
             self._close_file()
             raise self._error("write", error) from error
-        self._chunks.append(written)
+        self._chunks.append(chunk)
 
     def close(self) -> None:
         """Write the rest, summary and metadata.yaml; does nothing after that or an error.
@@ -361,13 +361,13 @@ class BagFile:
         """Write all behind what counts, or nothing: nothing half-written stays after Ctrl-C."""
         if self._file is None:
             raise OSError(None, "it is closed")
-        left = memoryview(data)
+        rest = memoryview(data)
         size = self._held.size
         try:
             os.ftruncate(self._file, size)  # what an interrupt left
             os.lseek(self._file, size, os.SEEK_SET)
-            while left:
-                left = left[os.write(self._file, left) :]
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
         except BaseException:
             os.ftruncate(self._file, size)
             raise
@@ -382,10 +382,10 @@ class BagFile:
         """Everything after the last chunk."""
         metadata = Metadata(name="rosbag2", metadata={"serialized_metadata": information})
         data = _bytes(metadata)
-        held = self._held
-        entry = MetadataIndex(held.size, len(data), metadata.name)
+        content = self._held
+        entry = MetadataIndex(content.size, len(data), metadata.name)
         data = data + _bytes(DataEnd(0))
-        counts = dict(enumerate(held.counts.tolist()[1:], start=1))
+        counts = dict(enumerate(content.counts.tolist()[1:], start=1))
         statistics = Statistics(
             attachment_count=0,
             channel_count=len(self._channels),
@@ -393,20 +393,20 @@ class BagFile:
             channel_message_counts=counts,
             message_count=self.messages,
             metadata_count=1,
-            message_start_time=held.first_ns,
-            message_end_time=held.last_ns,
+            message_start_time=content.first_ns,
+            message_end_time=content.last_ns,
             schema_count=len(self._schemas),
         )
         summary = _bytes(*self._schemas, *self._channels, statistics, entry)
-        footer = Footer(held.size + len(data), summary_offset_start=0, summary_crc=0)
+        footer = Footer(content.size + len(data), summary_offset_start=0, summary_crc=0)
         indices = [chunk.place for chunk in self._chunks]
         return b"".join([data, summary, *indices, _bytes(footer), MAGIC])
 
     def _information(self) -> dict[str, Any]:
-        held = self._held
+        content = self._held
         span = {
-            "duration": {"nanoseconds": held.last_ns - held.first_ns},
-            "starting_time": {"nanoseconds_since_epoch": held.first_ns},
+            "duration": {"nanoseconds": content.last_ns - content.first_ns},
+            "starting_time": {"nanoseconds_since_epoch": content.first_ns},
             "message_count": self.messages,
         }
         return {
@@ -423,7 +423,7 @@ class BagFile:
                         "offered_qos_profiles": _qos_profiles(topic),
                         "type_description_hash": _type_hash(msgtype),
                     },
-                    "message_count": int(held.counts[channel]),
+                    "message_count": int(content.counts[channel]),
                 }
                 for channel, (topic, msgtype) in enumerate(self._types.items(), start=1)
             ],

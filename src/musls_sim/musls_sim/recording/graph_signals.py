@@ -158,20 +158,20 @@ class _Counted:
 
         Topics with stamps of their own, such as bodies that are seen one by one, cannot be told.
         """
-        lost: dict[str, int] = {}
+        losses: dict[str, int] = {}
         for kind in self._kinds:
-            seen = {t: self._times.get(channels[t], Counter()) for t in kind if t in channels}
-            shared = Counter(time_ns for found in seen.values() for time_ns in found)
-            seen = {  # of what is not published here, as in a real flight, nothing
-                topic: found
-                for topic, found in seen.items()
-                if 2 * sum(shared[time_ns] > 1 for time_ns in found) > len(found)
+            counters = {t: self._times.get(channels[t], Counter()) for t in kind if t in channels}
+            totals = Counter(time_ns for counter in counters.values() for time_ns in counter)
+            counters = {  # of what is not published here, as in a real flight, nothing
+                topic: counter
+                for topic, counter in counters.items()
+                if 2 * sum(totals[time_ns] > 1 for time_ns in counter) > len(counter)
             }
-            times = sorted(set().union(*seen.values()))[1:-1]
-            for topic, found in seen.items():
-                lack = sum(max(kind[topic] - found[time_ns], 0) for time_ns in times)
-                lost |= {topic: lack} if lack else {}
-        return lost
+            times = sorted(set().union(*counters.values()))[1:-1]
+            for topic, counter in counters.items():
+                lack = sum(max(kind[topic] - counter[time_ns], 0) for time_ns in times)
+                losses |= {topic: lack} if lack else {}
+        return losses
 
 
 class StateMessages:

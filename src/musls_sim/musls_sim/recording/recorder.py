@@ -108,16 +108,16 @@ class RowStore:
         stamps, columns = self._arrays
         if rows > len(stamps):
             room = max(rows, 2 * len(stamps))
-            grown = {name: _grown(column, room) for name, column in columns.items()}
-            self._arrays = _grown(stamps, room), grown
+            larger = {name: _grown(column, room) for name, column in columns.items()}
+            self._arrays = _grown(stamps, room), larger
         return self._arrays
 
 
 def _grown(array: NDArray[Any], rows: int) -> NDArray[Any]:
     """The array, with room for so many rows."""
-    grown = np.empty((rows, *array.shape[1:]), array.dtype)
-    grown[: len(array)] = array
-    return grown
+    larger = np.empty((rows, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
 class MemoryRecorder(Observer):
@@ -173,8 +173,8 @@ class MemoryRecorder(Observer):
         shapes = self._shape_every and loop.plant.compiled_step is None
         whole = self.layouts[Rate.STATE].signals <= ROWS
         self.by_rows = loop.compiles and whole and not (own or shapes)
-        shown = self.by_rows and self.layouts[Rate.SHAPE].shapes
-        self.recalls = self.every * self._shape_every if shown else 0
+        has_shapes = self.by_rows and self.layouts[Rate.SHAPE].shapes
+        self.recalls = self.every * self._shape_every if has_shapes else 0
 
     def recall(self, times_s: Sequence[float], plant: Any) -> None:
         """See `Observer`: record the cables' shapes."""
@@ -198,8 +198,8 @@ class MemoryRecorder(Observer):
                 _, reference, begin_s = set_s[0]
                 self._asked.append((time_s, reference, time_s - begin_s))
 
-    def _extend(self, rate: Rate, times_s: Sequence[float], seen: Any) -> None:
-        values = self.layouts[rate].values(seen, len(times_s))
+    def _extend(self, rate: Rate, times_s: Sequence[float], source: Any) -> None:
+        values = self.layouts[rate].values(source, len(times_s))
         stamps_ns = [round(time_s * 1e9) for time_s in times_s]
         new = bisect_right(stamps_ns, self.rows[rate].last_ns)
         self.rows[rate].extend(stamps_ns[new:], *(rows[new:] for rows in values))
@@ -236,8 +236,8 @@ class MemoryRecorder(Observer):
     def evaluate_references(self) -> None:
         """Make rows of the load's reference, all at once: a single time costs far more."""
         store = self.rows[Rate.REFERENCE]
-        asked = [entry for entry in self._asked if round(entry[0] * 1e9) > store.last_ns]
-        for _, group in groupby(asked, key=lambda entry: id(entry[1])):
+        requests = [entry for entry in self._asked if round(entry[0] * 1e9) > store.last_ns]
+        for _, group in groupby(requests, key=lambda entry: id(entry[1])):
             times_s, (reference, *_), since_s = zip(*group, strict=True)
             since = np.array(since_s)
             place, tilt = (f(since)[:, None, 0] for f in (reference.samples, reference.tilts))
@@ -331,9 +331,9 @@ class BagRecorder(MemoryRecorder):
         if self._bag.closed:
             raise RecordingError(f"bag {self.folder} is closed")
         self.evaluate_references()
-        held: Counts = {rate: self.rows[rate].rows for rate in self._templates}
-        held |= {topic: len(texts) for topic, texts in self.texts.items()}
-        self._bag.write(self._parts(self._bag.mark or self._nothing), mark=held)
+        counts: Counts = {rate: self.rows[rate].rows for rate in self._templates}
+        counts |= {topic: len(texts) for topic, texts in self.texts.items()}
+        self._bag.write(self._parts(self._bag.mark or self._nothing), mark=counts)
 
     def close(self) -> None:
         """Write the rest and finish the bag; further calls do nothing, or go on after Ctrl-C."""
@@ -349,15 +349,15 @@ class BagRecorder(MemoryRecorder):
             self._write_at_ns = time_ns + self._buffer_ns
             self._write_at_wall_s = now_s + WRITE_EVERY_S
 
-    def _parts(self, written: Counts) -> list[Rendered]:
+    def _parts(self, in_file: Counts) -> list[Rendered]:
         """Messages after those in the file; at equal times set-points precede states."""
         texts = [
             (stamp_ns, self._channel_of[topic], serialize(string(text)))
-            for topic, kept in self.texts.items()
-            for stamp_ns, text in kept[written[topic] :]
+            for topic, entries in self.texts.items()
+            for stamp_ns, text in entries[in_file[topic] :]
         ]
         order = (Rate.SETPOINT, Rate.STATE, Rate.SHAPE, Rate.ACCELERATION, Rate.REFERENCE)
-        rows = (self._rendered(rate, written[rate]) for rate in order if rate in self._templates)
+        rows = (self._rendered(rate, in_file[rate]) for rate in order if rate in self._templates)
         return [render_each(texts), *rows]
 
     def _rendered(self, rate: Rate, first: int) -> Rendered:
@@ -366,5 +366,5 @@ class BagRecorder(MemoryRecorder):
         store = self.rows[rate]
         columns = row.written(store.columns(first))
         before = {k: v[:1] for k, v in store.columns(first - 1).items()} if first else row.nothing()
-        kept = row.kept(columns, before)
-        return self._templates[rate].render(store.stamps_ns(first), columns, kept)
+        mask = row.kept(columns, before)
+        return self._templates[rate].render(store.stamps_ns(first), columns, mask)

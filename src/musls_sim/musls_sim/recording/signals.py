@@ -591,13 +591,13 @@ def recorded_signals(asked: Asked) -> list[Signal]:
     of_sensors = replace(
         reading,
         owners=lambda system: [f"sensor_{k}" for k, names in enumerate(asked.readings, 1) if names],
-        columns=(replace(column, shape=lambda system, i: (len(told[i]),)),),
-        constants=lambda system, i: {"name": [*told[i]]},
+        columns=(replace(column, shape=lambda system, i: (len(reading_names[i]),)),),
+        constants=lambda system, i: {"name": [*reading_names[i]]},
     )
-    told = [names for names in asked.readings if names]
-    found = SIGNALS | {reading.name: of_sensors}
+    reading_names = [names for names in asked.readings if names]
+    signals = SIGNALS | {reading.name: of_sensors}
     on_request = {"tensions": asked.tensions, "heard": asked.heard}
-    return [s for name, s in found.items() if on_request.get(name, True)]
+    return [s for name, s in signals.items() if on_request.get(name, True)]
 
 
 class Row:
@@ -648,10 +648,10 @@ class Row:
     @property
     def topics(self) -> dict[str, str]:
         """Message type of each topic, in the order of the file."""
-        found = {place.topic: place.signal.type for place in self.places}
+        topics = {place.topic: place.signal.type for place in self.places}
         if self.rate is Rate.STATE:
-            return {CLOCK: "rosgraph_msgs/msg/Clock", TF: "tf2_msgs/msg/TFMessage", **found}
-        return found | ({TF: "tf2_msgs/msg/TFMessage"} if self.rate is Rate.SHAPE else {})
+            return {CLOCK: "rosgraph_msgs/msg/Clock", TF: "tf2_msgs/msg/TFMessage", **topics}
+        return topics | ({TF: "tf2_msgs/msg/TFMessage"} if self.rate is Rate.SHAPE else {})
 
     @property
     def signals(self) -> set[str]:
@@ -660,13 +660,13 @@ class Row:
 
     def values(self, session: Any, *times: int) -> list[Array]:
         """The numbers now, in the order of the columns; of many times if arrays begin with them."""
-        found = []
+        arrays = []
         for key, column in self._columns.items():
             if column.source:
                 values = column.source(self._system, session)
                 shape = times + self.shapes[key]
-                found.append(values.reshape(shape) if values.ndim else np.full(shape, values))
-        return found
+                arrays.append(values.reshape(shape) if values.ndim else np.full(shape, values))
+        return arrays
 
     def written(self, columns: Columns) -> dict[str, Array]:
         """Turn rows of recorded columns into what is written."""
@@ -738,13 +738,13 @@ class Row:
         if self.rate is Rate.SETPOINT:
             both = {key: np.concatenate([before[key], columns[key]]) for key in columns}
             numbers = [self._numbers(both, place) for place in self.places]
-            kept = [(n[1:] != n[:-1]).any(axis=1) for n in numbers]
+            masks = [(n[1:] != n[:-1]).any(axis=1) for n in numbers]
         elif self.rate is Rate.ACCELERATION:
             numbers = [self._numbers(columns, place) for place in self.places]
-            kept = [np.isfinite(n).all(axis=1) for n in numbers]
+            masks = [np.isfinite(n).all(axis=1) for n in numbers]
         else:
             return None
-        return np.column_stack(kept)
+        return np.column_stack(masks)
 
     def _numbers(self, columns: Columns, place: TopicPlace) -> Array:
         """All numbers of an owner, (rows, numbers)."""
@@ -758,8 +758,8 @@ class Row:
 def recorded_topics(system: RigSystem, asked: Asked = NOTHING) -> dict[str, str]:
     """Topics of a bag and their message types, in the order of the channels."""
     rows = (Row(system, rate, asked).topics for rate in Rate)
-    found = {topic: msgtype for topics in rows for topic, msgtype in topics.items()}
-    return found | {STAGE: msg.STRING, EVENTS: msg.STRING}
+    message_types = {topic: msgtype for topics in rows for topic, msgtype in topics.items()}
+    return message_types | {STAGE: msg.STRING, EVENTS: msg.STRING}
 
 
 FAULT = "fault"

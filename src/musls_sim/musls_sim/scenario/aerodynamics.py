@@ -335,8 +335,8 @@ def wake_velocity(wakes, near, point, growth):
         off2 = dot(reach, reach) - z * z
         if 2.0 * off2 > FAINT * b2:
             continue
-        built = 0.5 * (1.0 + z / math.sqrt(z * z + r2))
-        u2 = wake.momentum / b2 * math.exp(-2.0 * off2 / b2) * built * built
+        share = 0.5 * (1.0 + z / math.sqrt(z * z + r2))
+        u2 = wake.momentum / b2 * math.exp(-2.0 * off2 / b2) * share * share
         flux += u2
         way = add_scaled(way, u2, wake.axis)
     size = norm(way)
@@ -467,16 +467,16 @@ def add_ground_effect(motion, rotors, speed, near_ground, wrench):
         r2 = radius * radius
         for j in range(speed.shape[1]):
             hub = rotate_by(q, rotors[i, j].place)
-            taken = 0.0
+            share = 0.0
             widest = 0.0
             for k in range(speed.shape[1]):
                 other = rotate_by(q, rotors[i, k].place)
                 d2 = (hub[0] - other[0]) ** 2 + (hub[1] - other[1]) ** 2
                 h = max(2.0 * z + hub[2] + other[2], radius)
-                taken += 0.25 * r2 * h / (d2 + h * h) ** 1.5
+                share += 0.25 * r2 * h / (d2 + h * h) ** 1.5
                 widest = max(widest, d2)
             h = max(2.0 * z + 2.0 * hub[2], radius)
             if widest > 0.0:
-                taken += r2 * h / (widest + h * h) ** 1.5 * near_ground[i].body_lift
-            more = 1.0 / (1.0 - min(taken, 0.5)) - 1.0
+                share += r2 * h / (widest + h * h) ** 1.5 * near_ground[i].body_lift
+            more = 1.0 / (1.0 - min(share, 0.5)) - 1.0
             add_thrust(rotors[i, j], speed[i, j], more, wrench[i + 1])

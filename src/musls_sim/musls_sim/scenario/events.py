@@ -514,8 +514,8 @@ class RotorFailure(OnDrone, Event):
         which = "all rotors" if self.rotor is None else f"rotor {self.rotor}"
         if self.rotors:
             which = f"rotors {', '.join(map(str, self.rotors))}"
-        left = f"at {100.0 * self.efficiency:g} %" if self.efficiency else "stopped"
-        return f"drone_{self.drone}: {which} {left}"
+        state = f"at {100.0 * self.efficiency:g} %" if self.efficiency else "stopped"
+        return f"drone_{self.drone}: {which} {state}"
 
     def end(self, context: EventContext) -> None:
         for rotor in self._which:
@@ -979,10 +979,10 @@ class Partition(NetworkCut):
     groups: Annotated[tuple[tuple[One, ...], ...], Field(min_length=1)]
 
     def check(self, system: RigSystem) -> None:
-        named = [drone for group in self.groups for drone in group]
-        for drone in named:
+        drones = [drone for group in self.groups for drone in group]
+        for drone in drones:
             check_drone(drone, system)
-            if named.count(drone) > 1:
+            if drones.count(drone) > 1:
                 raise ConfigError(f"events: partition.groups: drone {drone} is in it twice")
 
     def cut(self, n_drones: int) -> set[tuple[int, int]]:
@@ -1190,8 +1190,8 @@ class WinchCommand(Event):
 
     @property
     def _given(self) -> dict[str, float]:
-        asked = (self.feed_m_s, self.torque_n_m, self.speed_rad_s)
-        return {name: x for name, x in zip(INPUTS, asked, strict=True) if x is not None}
+        values = (self.feed_m_s, self.torque_n_m, self.speed_rad_s)
+        return {name: x for name, x in zip(INPUTS, values, strict=True) if x is not None}
 
     def check(self, system: RigSystem) -> None:
         count = len(system.winches)
@@ -1216,7 +1216,7 @@ class WinchCommand(Event):
     def begin(self, context: EventContext) -> str:
         i = self.winch - 1
         inputs = context.inputs
-        said = []
+        parts = []
         inputs.winch_ramp[i] = 0.0
         for name, value in self._given.items():
             periods = round(self.ramp_s / context.plant.period_s)
@@ -1226,11 +1226,11 @@ class WinchCommand(Event):
                 inputs.winch_ramp[i] = value, (value - now) / periods
             else:
                 inputs.winch[i] = value
-            said.append(f"{name} = {value:g}")
+            parts.append(f"{name} = {value:g}")
         if self.brake is not None:
             inputs.winch_brake[i] = self.brake
             if not self._given:
                 inputs.winch[i] = 0.0
-            said.append("brake closed" if self.brake else "brake open")
+            parts.append("brake closed" if self.brake else "brake open")
         inputs.winch_taken[i] = True
-        return f"winch_{self.winch}: {', '.join(said)}"
+        return f"winch_{self.winch}: {', '.join(parts)}"

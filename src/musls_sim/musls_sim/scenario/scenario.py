@@ -74,7 +74,7 @@ class _Px4Parameters:
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
         """Schema of the parameters that the cascade reads; a real PX4 has more."""
-        known = {
+        properties = {
             name: {
                 "type": "number",
                 "minimum": parameter.minimum,
@@ -84,7 +84,7 @@ class _Px4Parameters:
             }
             for name, parameter in PX4_PARAMETERS.items()
         }
-        return {**handler(core_schema), "properties": known}
+        return {**handler(core_schema), "properties": properties}
 
 
 class Tracker(str, Enum):
@@ -329,17 +329,17 @@ def load_scenario(
     # What an override names as a whole comes first: others may reach into it.
     whole: list[str] = []
     for key, find in (("system", system_path), ("imperfections", _imperfections_path)):
-        named = [o for o in overrides if _names_file(o, key, origin)]
-        whole += named
-        if named:
-            text = named[-1].partition("=")[2]
-            place = Place(name, override=f"{origin} {shown(named[-1])}")
+        file_overrides = [o for o in overrides if _names_file(o, key, origin)]
+        whole += file_overrides
+        if file_overrides:
+            text = file_overrides[-1].partition("=")[2]
+            place = Place(name, override=f"{origin} {shown(file_overrides[-1])}")
             inline = text.lstrip().startswith("{")
             data[key] = located(parse_yaml(text, str(place)), place) if inline else text
             data.places[key] = place
         if isinstance(data.get(key), str):
             try:
-                file = find(data[key], relative_to=Path() if named else path.parent)
+                file = find(data[key], relative_to=Path() if file_overrides else path.parent)
             except ConfigError as error:
                 raise ConfigError(f"{place_of(data, (key,), '')[0]}: {error}") from None
             data[key] = read_system(file) if key == "system" else read_yaml(file)
@@ -354,8 +354,8 @@ def load_scenario(
 
 def _resolved(scenario: Scenario, data: Mapping[str, Any]) -> Scenario:
     """Complete the formation and the heights of the mission, once, from the system."""
-    given = {key: getattr(scenario.formation, key) for key in data.get("formation") or ()}
-    hanging = scenario._hang(given)
+    settings = {key: getattr(scenario.formation, key) for key in data.get("formation") or ()}
+    hanging = scenario._hang(settings)
     if hanging is None:
         return scenario
     mission = scenario.mission
@@ -366,19 +366,19 @@ def _resolved(scenario: Scenario, data: Mapping[str, Any]) -> Scenario:
     return resolved
 
 
-def _heights(hanging: Hanging, mission: MissionSpec, given: Mapping[str, Any]) -> dict[str, Any]:
+def _heights(hanging: Hanging, mission: MissionSpec, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Heights of a start on the ground that a mission does not give.
 
     Lowered to short cables; raised over a load that is as high, on the way into the formation.
     """
     heights: dict[str, Any] = {}
-    if "rise_m" not in given:
+    if "rise_m" not in settings:
         over_m = hanging.system.load.collision.size_m[2] + OVER_LOAD_M
         slack_m = 0.8 * float(hanging.highest_rise_m.min())
         rise_m = min(max(mission.rise_m, over_m), slack_m)
         if rise_m != mission.rise_m:
             heights["rise_m"] = float(f"{rise_m:.2g}")
-    if "slack_height_m" not in given:
+    if "slack_height_m" not in settings:
         slack_m = _slack_height_m(hanging, mission.slack_height_m)
         if slack_m != mission.slack_height_m:
             heights["slack_height_m"] = float(f"{slack_m:.2g}")
@@ -404,8 +404,8 @@ def _slack_height_m(hanging: Hanging, usual_m: float) -> float:
 
 def _names_file(override: str, key: str, origin: str) -> bool:
     """Whether an override names the file of a key's whole content."""
-    found, _, value = override.partition("=")
-    if found != key or (key == "imperfections" and "{" in value):
+    name, _, value = override.partition("=")
+    if name != key or (key == "imperfections" and "{" in value):
         return False
     if key == "system" and value.strip()[:1] in ("", "["):
         what = "must be a system's name, its file or its keys"

@@ -84,13 +84,13 @@ def copy_truth(motion, estimate):
 def add_noise(estimate, noise, deviation):
     """Add noise, (1 + n, 13) of standard normal numbers, to places, velocities and turns."""
     for i in range(estimate.shape[0]):
-        known = estimate[i]
+        row = estimate[i]
         by = noise[i]
         for k in range(3):
-            known[k] += deviation * by[k]
-            known[3 + k] += deviation * by[3 + k]
-            known[10 + k] += deviation * by[9 + k]
-        put_quaternion(known[6:10], turned(known[6:10], scale(deviation, by[6:9])))
+            row[k] += deviation * by[k]
+            row[3 + k] += deviation * by[3 + k]
+            row[10 + k] += deviation * by[9 + k]
+        put_quaternion(row[6:10], turned(row[6:10], scale(deviation, by[6:9])))
 
 
 def check_estimate(kind: type, method: str, estimate: Estimate, when: str = "") -> None:
@@ -133,7 +133,7 @@ class LoadCells:
     """
 
     def __init__(self, system: RigSystem, period_s: float, generator: np.random.Generator) -> None:
-        found = [(i, c.load_cell) for i, c in enumerate(system.cables) if c.load_cell is not None]
+        cells = [(i, c.load_cell) for i, c in enumerate(system.cables) if c.load_cell is not None]
         self.records = np.array(
             [
                 (
@@ -144,11 +144,11 @@ class LoadCells:
                     cell.gain,
                     np.nan if cell.range_n is None else cell.range_n,
                 )
-                for i, cell in found
+                for i, cell in cells
             ],
             LOAD_CELL,
         )
-        self.measured_n = np.zeros((len(found), 2))
+        self.measured_n = np.zeros((len(cells), 2))
         self.generator = generator
 
 
@@ -164,10 +164,10 @@ def read_load_cells(cells, force, noise, tick, measured, tension):
         due = np.floor(tick * rate) > np.floor((tick - 1) * rate)
         for end in range(2):
             if due:
-                shown = (
+                reading = (
                     cell.gain * force[cell.cable, end, 0] + cell.bias + cell.noise * noise[i, end]
                 )
-                measured[i, end] = cell.range if shown > cell.range else shown
+                measured[i, end] = cell.range if reading > cell.range else reading
             tension[cell.cable, end] = measured[i, end]
 
 
@@ -193,16 +193,16 @@ class Sensors:
 
     def step(self, tick: int) -> None:
         """Measure the state at the end of the period."""
-        for model, measure, shown in self._models:
+        for model, measure, readings in self._models:
             with user_code(lambda: ": its function", type(model), "build"):
-                found = measure(self._estimate)
-                numbers = np.zeros(0) if found is None else np.asarray(found, float).ravel()
-            if len(numbers) != len(shown):
+                answer = measure(self._estimate)
+                numbers = np.zeros(0) if answer is None else np.asarray(answer, float).ravel()
+            if len(numbers) != len(readings):
                 raise UserCodeError(
                     f"{file_of(type(model))}: the function of {type(model).__name__}.build must "
-                    f"return {len(shown)} numbers, those of readings, not {len(numbers)}"
+                    f"return {len(readings)} numbers, those of readings, not {len(numbers)}"
                 )
-            shown[:] = numbers
+            readings[:] = numbers
             check_estimate(type(model), "build: its function", self._estimate)
 
 
@@ -470,11 +470,11 @@ def _integrate_imu(truth, noise, sensors, e):
     """Predict a drone by its IMU, which feels the mean acceleration over the step."""
     dt = sensors.period
     up = (0.0, 0.0, sensors.gravity)
-    felt = rotate_back_by(truth.attitude, add(truth.acceleration, up))
-    felt = add(felt, scale(sensors.accelerometer_noise, noise.accelerometer))
+    specific_force = rotate_back_by(truth.attitude, add(truth.acceleration, up))
+    specific_force = add(specific_force, scale(sensors.accelerometer_noise, noise.accelerometer))
     put(e.omega, add(truth.omega, scale(sensors.gyro_noise, noise.gyro)))
     _turn(e, scale(dt, e.omega))
-    put(e.acceleration, sub(rotate_by(e.attitude, felt), up))
+    put(e.acceleration, sub(rotate_by(e.attitude, specific_force), up))
     increase(e.velocity, scale(dt, e.acceleration))  # as the physics integrates: velocity first
     increase(e.position, scale(dt, e.velocity))
 

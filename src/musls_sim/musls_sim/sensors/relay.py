@@ -49,10 +49,10 @@ class CaptureRelay:
         """The first period, from one on, in which samples arrive."""
         first = max(tick - self._late, 0)
         count = int(first * self._rate)
-        taken = max(first, int((count + 1) / self._rate) - 2)
-        while int((taken + 1) * self._rate) == count:  # as `step_estimates` does
-            taken += 1
-        return taken + self._late
+        sample_tick = max(first, int((count + 1) / self._rate) - 2)
+        while int((sample_tick + 1) * self._rate) == count:  # as `step_estimates` does
+            sample_tick += 1
+        return sample_tick + self._late
 
     def step(self, tick: int, armed: Array) -> list[str]:
         """Judge what arrives in a period, before it is fused; returns news of doubts.
@@ -71,13 +71,13 @@ class CaptureRelay:
             self.judge.on_attitude(now_s, drone, attitude)
         for row in rows:
             sample = arriving[row]
-            seen = sample["sampled_position"].copy(), sample["sampled_attitude"].copy()
-            self._seen[self.bodies[row]] = seen
-        sent = self._sent()
+            sample_pose = sample["sampled_position"].copy(), sample["sampled_attitude"].copy()
+            self._seen[self.bodies[row]] = sample_pose
+        poses = self._sent()
         for row in rows:
             body = self.bodies[row]
             sample = arriving[row]
-            pose = sent.get(body)
+            pose = poses.get(body)
             if pose is None or not self.judge.take(now_s, body, Sample(stamp_s, *pose)):
                 sample["sampled"] = False
                 continue
@@ -87,8 +87,8 @@ class CaptureRelay:
 
     def _sent(self) -> dict[str, Pose]:
         """Poses that the capture sends, of all bodies."""
-        sent = dict(self._seen)
+        poses = dict(self._seen)
         for _, fault in self.faults:
-            spoilt = {body: fault(body, sent) for body in sent}
-            sent = {body: pose for body, pose in spoilt.items() if pose is not None}
-        return sent
+            spoilt = {body: fault(body, poses) for body in poses}
+            poses = {body: pose for body, pose in spoilt.items() if pose is not None}
+        return poses

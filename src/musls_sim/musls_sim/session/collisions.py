@@ -131,30 +131,30 @@ class CollisionWatch:
 
     def look(self, tick: int) -> list[Collision]:
         """Look at the state; what touches and has not for half a second."""
-        found: dict[tuple[str, str], Collision] = {}
+        contacts: dict[tuple[str, str], Collision] = {}
         own = self._own, self._first, self._reach, self._motion
         if find_contacts(*own, self._plant.period_s, self._speed):
             for i, j in np.argwhere(self._speed >= 0.0):
                 pair = self._names[i], "ground" if i == j else self._names[j]
-                found[pair] = Collision(pair, float(self._speed[i, j]))
+                contacts[pair] = Collision(pair, float(self._speed[i, j]))
         if (tick + 1) % CABLE_PERIODS == 0:
-            found |= {pair: Collision(pair, None) for pair in self._cut_cables()}
-        touched = self._touched_obstacles(self._own, (tick + 1) * self._plant.period_s)
-        return self._new(tick, found | {collision.bodies: collision for collision in touched})
+            contacts |= {pair: Collision(pair, None) for pair in self._cut_cables()}
+        hits = self._touched_obstacles(self._own, (tick + 1) * self._plant.period_s)
+        return self._new(tick, contacts | {collision.bodies: collision for collision in hits})
 
     def look_at_cables(self, tick: int) -> list[Collision]:
         """Note which cables begin to touch obstacles."""
-        touched = self._obstacles_at_cables((tick + 1) * self._plant.period_s)
-        return self._new(tick, {collision.bodies: collision for collision in touched})
+        hits = self._obstacles_at_cables((tick + 1) * self._plant.period_s)
+        return self._new(tick, {collision.bodies: collision for collision in hits})
 
     def next_look_at_cables(self, tick: int) -> float:
         """First period from one on in which cables are looked at."""
         return tick + (-tick - 1) % CABLE_PERIODS
 
-    def _new(self, tick: int, found: dict[tuple[str, str], Collision]) -> list[Collision]:
+    def _new(self, tick: int, contacts: dict[tuple[str, str], Collision]) -> list[Collision]:
         """Collisions of pairs that have not touched for half a second."""
         new = []
-        for pair, collision in found.items():
+        for pair, collision in contacts.items():
             if tick - self._touched.get(pair, -BOUNCE_PERIODS) >= BOUNCE_PERIODS:
                 new.append(collision)
             self._touched[pair] = tick
@@ -215,8 +215,8 @@ class CollisionWatch:
 
     def _cut_cables(self) -> Iterator[tuple[str, str]]:
         """Pairs of drone and cable where the cable passes through a rotor."""
-        watched = self._cables, self._reach, self._motion
-        if find_near_cables(*watched, self._lengths_m, self._near):
+        geometry = self._cables, self._reach, self._motion
+        if find_near_cables(*geometry, self._lengths_m, self._near):
             for k, index in enumerate(self._cables["index"]):
                 if self._near[k].any():
                     nodes = np.ascontiguousarray(self._plant.cable_nodes_enu_m(index))
@@ -274,9 +274,9 @@ class SeparationWatch:
         text = f"rotor tips of {pair} within {tips_m:.2f} m"
         if tips_m < 0.0:
             text = f"rotor discs of {pair} overlap"
-        begun = [(kind, text) for kind in self._limits_m if kind in below - self._below]
+        news = [(kind, text) for kind in self._limits_m if kind in below - self._below]
         self._below = below
-        return begun
+        return news
 
     def look_at(
         self, times_s: Sequence[float], position_enu_m: Array

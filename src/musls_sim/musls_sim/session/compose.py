@@ -91,21 +91,21 @@ def compose(
     controller = make_controller()
     gusts, mocap, sensors, jitter = streams(scenario.seed)
     sensed = SensedState.of(plant.state, scenario.imperfections)
-    known = plant.state if sensed is None else sensed.state
+    state = plant.state if sensed is None else sensed.state
     make = make_autopilot or AUTOPILOTS[scenario.autopilot.kind]
     autopilot: Autopilot = NoAutopilot()
     if scenario.system.drones:
         autopilot = make(AutopilotSetup(scenario, plant.state, logs, sensors, plant))
     estimation = scenario.estimation
     if autopilot.has_sensors:  # of its own: it is told the truth
-        estimator: Estimator = Truth(known, mocap, 0.0)
+        estimator: Estimator = Truth(state, mocap, 0.0)
     elif isinstance(estimation, TruthSpec):
-        estimator = Truth(known, mocap, estimation.noise)
+        estimator = Truth(state, mocap, estimation.noise)
     else:
         lies = any(isinstance(event, CaptureLie) for event in scenario.events)
         estimator = capture = MotionCapture(
             estimation,
-            known,
+            state,
             plant.period_s,
             scenario.physics.gravity_m_s2,
             mocap,
@@ -256,8 +256,8 @@ def swung_out(setup: PlantSetup, cable_model: str) -> StartSpec:
     hooks = middle + (hooks - middle) @ turn.T
     load = middle + turn @ (places[0] - middle), turn @ attitudes[0]
     if cable_model == "rigid_links":  # a cable that does not twist turns its drone
-        held = hooks - np.einsum("nij,nj->ni", attitudes[1:], points), attitudes[1:]
-        attitudes[1:] = slung_state(system, *load, *held, hanging.gravity_m_s2)[1]
+        drone_poses = hooks - np.einsum("nij,nj->ni", attitudes[1:], points), attitudes[1:]
+        attitudes[1:] = slung_state(system, *load, *drone_poses, hanging.gravity_m_s2)[1]
     centres = hooks - np.einsum("nij,nj->ni", attitudes[1:], points)
     poses = [load, *zip(centres, attitudes[1:], strict=True)]
     first, *drones = (
@@ -278,20 +278,20 @@ def mission_guidance(components: Components, observers: Sequence[Observer]) -> G
     scenario = components.scenario
     out = Outlet()
     estimator = components.estimator
-    known = KnownState.always(estimator.estimate, components.plant.state.rotor_speed_rad_s)
+    state = KnownState.always(estimator.estimate, components.plant.state.rotor_speed_rad_s)
     guard = None
     if isinstance(estimator, MotionCapture) and estimator.relay is not None:
         guard = Guard()
-        known.doubts = estimator.relay.judge.doubts
-        known.heard_s = estimator.relay.used_s
-        known.heard_s[OFFBOARD] = np.inf
+        state.doubts = estimator.relay.judge.doubts
+        state.heard_s = estimator.relay.used_s
+        state.heard_s[OFFBOARD] = np.inf
     flight = guide(
         components.plan,
         scenario.mission,
         scenario.formation,
         scenario.system,
         scenario.physics.gravity_m_s2,
-        known,
+        state,
         out,
         guard=guard,
         contingency=contingency_of(scenario.brief),
@@ -318,6 +318,6 @@ def _plan(scenario: Scenario, plant: Plant) -> FlightPlan:
         plan = compile_rig_plan(mission, load, state.position_enu_m[1:], yaws[1:])
         if not isinstance(plant, ElasticPlant):
             return plan
-        held = rests_along(plant, scenario.rig, plan)
-        return hung(plan, held, follows=not mission.stages)
+        rests = rests_along(plant, scenario.rig, plan)
+        return hung(plan, rests, follows=not mission.stages)
     return scenario.brief.plan_from(load[:3], 0.0, state.position_enu_m[1:].copy())

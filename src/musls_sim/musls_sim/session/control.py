@@ -205,9 +205,9 @@ class Control:
         if self.level is ControlLevel.DRONE_SETPOINTS:
             self._follow_setpoints(commands, tick)
             return
-        asked = self.arrays["asked"]
-        asked[:] = self._nothing
-        asked[:, : commands.shape[1]] = commands
+        request = self.arrays["asked"]
+        request[:] = self._nothing
+        request[:, : commands.shape[1]] = commands
 
     def _follow_setpoints(self, commands: Array, tick: int) -> None:
         """Position and yaw, or all columns of the set-points; arming stays with the guidance."""
@@ -314,9 +314,9 @@ class Control:
             arrays |= {"attitude": attitude.drones, "gains": attitude.gains}
             if tracker is Tracker.INDI:
                 stiffness, damping = attitude.gains[:, 0]
-                measured = Incremental(drones, self._period_s, damping / stiffness)
-                arrays |= {"measured": measured.drones, "rotor_wrench": measured.wrench}
-                self._measured = measured
+                incremental = Incremental(drones, self._period_s, damping / stiffness)
+                arrays |= {"measured": incremental.drones, "rotor_wrench": incremental.wrench}
+                self._measured = incremental
                 self.rotors = (measure_drones, *self.rotors)
 
     def _widths(self, level: ControlLevel) -> tuple[int, ...]:

@@ -79,10 +79,10 @@ class EventQueue:
             if name in waiting.event.names:
                 waiting.at_once = True
                 return
-        known = [name for waiting in self._waiting for name in waiting.event.names]
-        if not known:
+        names = [name for waiting in self._waiting for name in waiting.event.names]
+        if not names:
             raise ConfigError(f"no event '{name}' is waiting, nor any other")
-        raise ConfigError(f"no event '{name}' is waiting: {near_names(name, known)}")
+        raise ConfigError(f"no event '{name}' is waiting: {near_names(name, names)}")
 
     @property
     def waits(self) -> bool:
@@ -218,8 +218,8 @@ def _built(event: Event | Mapping[str, Any]) -> Event:
     if not isinstance(event, Mapping):
         return event
     fields = {"when": When(time_s=0.0)} | dict(event)
-    made: Event = build(EVENTS[fields.get("kind", "")], fields, "event")
-    return made
+    new_event: Event = build(EVENTS[fields.get("kind", "")], fields, "event")
+    return new_event
 
 
 def check_triggers(events: Sequence[Event], stages: Sequence[str]) -> None:
@@ -233,26 +233,26 @@ def check_triggers(events: Sequence[Event], stages: Sequence[str]) -> None:
             where = f"{file_of(type(event))}: {type(event).__name__}.names"
             raise UserCodeError(f"{where} gave {shown(repr(names))}, must be a tuple of names")
         if event.when.stage is not None and event.when.stage not in stages:
-            flown = ", ".join(dict.fromkeys(stages))
+            stage_text = ", ".join(dict.fromkeys(stages))
             raise ConfigError(
-                f"events: stage '{event.when.stage}' is not flown; this mission has {flown}"
+                f"events: stage '{event.when.stage}' is not flown; this mission has {stage_text}"
             )
     own = [name for event in events for name in event.names[:-1]]
     for name in own:
         if own.count(name) > 1:
             raise ConfigError(f"events: two events have the name '{name}'")
-    known = {*own, *(event.kind for event in events), *AUTOMATIC_KINDS}
+    all_names = {*own, *(event.kind for event in events), *AUTOMATIC_KINDS}
     for event in events:
         after = event.when.event
-        if after is not None and after not in known:
-            raise ConfigError(f"events: no event '{after}': {near_names(after, sorted(known))}")
+        if after is not None and after not in all_names:
+            raise ConfigError(f"events: no event '{after}': {near_names(after, sorted(all_names))}")
     happen = set(AUTOMATIC_KINDS)
-    left = list(events)
-    while left:
-        free = [e for e in left if e.when.event is None or e.when.event in happen]
+    rest = list(events)
+    while rest:
+        free = [e for e in rest if e.when.event is None or e.when.event in happen]
         if not free:
             raise ConfigError(
-                "events: these wait for each other: " + ", ".join(event.names[0] for event in left)
+                "events: these wait for each other: " + ", ".join(event.names[0] for event in rest)
             )
-        left = [event for event in left if not any(event is other for other in free)]
+        rest = [event for event in rest if not any(event is other for other in free)]
         happen |= {name for event in free for name in event.names}

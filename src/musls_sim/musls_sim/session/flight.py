@@ -137,8 +137,8 @@ class Flight(Loop):
     @property
     def reference(self) -> LoadReference:
         """Reference of the load now, with derivatives."""
-        asked = self.guidance.reference_at(self.time_s)
-        return self.components.plan.reference.at(self.time_s) if asked is None else asked
+        reference = self.guidance.reference_at(self.time_s)
+        return self.components.plan.reference.at(self.time_s) if reference is None else reference
 
     @property
     def max_tension_n(self) -> Array:
@@ -208,9 +208,9 @@ class Flight(Loop):
         assert self.collisions is not None
         self._note_collisions(tick, self.collisions.look_at_cables(tick))
 
-    def _note_collisions(self, tick: int, begun: list[Collision]) -> None:
+    def _note_collisions(self, tick: int, collisions: list[Collision]) -> None:
         time_s = (tick + 1) * CONTROL_PERIOD_S
-        for collision in begun:
+        for collision in collisions:
             self.events.note(time_s, "collision", str(collision))
             if self.scenario.limits.collision == "end":
                 raise CollisionError(f"collision at {time_s:.3f} s: {collision}")

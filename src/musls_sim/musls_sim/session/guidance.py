@@ -206,8 +206,8 @@ class MissionGuidance(Guidance):
     @property
     def fed_m_s2(self) -> Array:
         """See `Guidance`."""
-        fed = self.plan.drone_acceleration_enu_m_s2
-        return super().fed_m_s2 if fed is None else fed[self.row]
+        acceleration = self.plan.drone_acceleration_enu_m_s2
+        return super().fed_m_s2 if acceleration is None else acceleration[self.row]
 
     @property
     def plays(self) -> bool:
@@ -332,15 +332,15 @@ class MissionGuidance(Guidance):
             return
         if time_s < flight.next_s - ROUNDING_S:
             return
-        wanted = flight.step(time_s)
-        shown = self._shown
-        self._shown = wanted.row
+        target = flight.step(time_s)
+        row_before = self._shown
+        self._shown = target.row
         if self._told != (player.reference, player.begin_s):
             self._told = (player.reference, player.begin_s)
             for observer in self._observers:
                 observer.on_reference(time_s, *self._told)
-        if self._shown != shown:
-            self._hand_out(time_s, wanted.drones.data)
+        if self._shown != row_before:
+            self._hand_out(time_s, target.drones.data)
         elif player.state is PlayState.DONE:
             self.finished = True
             flight.enter(time_s, "", PLAN_OVER)
@@ -354,16 +354,16 @@ class MissionGuidance(Guidance):
             self._shown = before + row
             self._tell_planned(tick * self._period_s, row)
 
-    def _hand_out(self, time_s: float, planned: Array) -> None:
-        self._fly_row(planned)
+    def _hand_out(self, time_s: float, setpoints: Array) -> None:
+        self._fly_row(setpoints)
         self._fresh = True
         if not self._by_controller:
             self._tell_planned(time_s, self.row)
         self._enter(time_s, self.flight.player.stage)
 
-    def _fly_row(self, planned: Array) -> None:
+    def _fly_row(self, setpoints: Array) -> None:
         """Send the set-points of the plan's present row."""
-        self._planned = self.setpoint.data[:] = planned
+        self._planned = self.setpoint.data[:] = setpoints
         if (way := self.flight.contingency) is not None:
             self.setpoint.armed[way.fallen] = 0.0
 
@@ -375,13 +375,13 @@ class MissionGuidance(Guidance):
         self._by_controller = True
         if not self._fresh and tick % ANNOUNCE_EVERY:
             return
-        asked = self.setpoint.data
-        asked = np.where(np.isnan(asked), self._planned, asked)
+        setpoints = self.setpoint.data
+        setpoints = np.where(np.isnan(setpoints), self._planned, setpoints)
         position, turn = (part[self.row] for part in self.plan.poses)
-        position = np.vstack([position[:1], asked[:, 0:3]])
+        position = np.vstack([position[:1], setpoints[:, 0:3]])
         turn = turn[:1]
-        self._tell(tick * self._period_s, position, np.vstack([turn, from_yaw(asked[:, 9])]))
-        if tick % ANNOUNCE_EVERY == 0 and np.isfinite(asked[:, 6:9]).any():
+        self._tell(tick * self._period_s, position, np.vstack([turn, from_yaw(setpoints[:, 9])]))
+        if tick % ANNOUNCE_EVERY == 0 and np.isfinite(setpoints[:, 6:9]).any():
             self.on_controller_acceleration(tick, self.setpoint.data[:, 6:9])
 
     def on_controller_acceleration(self, tick: int, acceleration_enu_m_s2: Array) -> None:

@@ -68,10 +68,10 @@ class LoadEstimation:
         generator: np.random.Generator,
     ) -> LoadEstimation | None:
         """The step of a scenario, None where motion capture sees the load."""
-        chosen = scenario.estimation.load
-        if chosen.kind == "mocap":
+        spec = scenario.estimation.load
+        if spec.kind == "mocap":
             return None
-        what = f"estimation.load = {chosen.kind}"
+        what = f"estimation.load = {spec.kind}"
         if scenario.cable_model == "rigid_rods":
             raise ConfigError(f"{what}: needs cables, which pull along their direction, not rods")
         system = formation_of(scenario.system, what)
@@ -80,7 +80,7 @@ class LoadEstimation:
         gravity = scenario.physics.gravity_m_s2
         errors = drone_errors(scenario.estimation, period_s, gravity)
         setup = EstimatorSetup(system, gravity, period_s, errors, scenario.cable_model)
-        estimator = chosen.build(setup)
+        estimator = spec.build(setup)
         return cls(estimator, state, estimate, scenario, period_s, generator)
 
     def check(self, controller: Controller | None) -> None:
@@ -115,18 +115,18 @@ class LoadEstimation:
     def doubt(self) -> str:
         """Why the estimates of the flight are doubtful, empty if they are not."""
         with user_code(lambda: " at the end of the flight", type(self.estimator), "doubt"):
-            found = self.estimator.doubt()
-            if not isinstance(found, str):
-                raise TypeError(f"must be a text, not {found!r}")
-            return found
+            text = self.estimator.doubt()
+            if not isinstance(text, str):
+                raise TypeError(f"must be a text, not {text!r}")
+            return text
 
     def _feel(self, imu: np.ndarray) -> None:
         noise = self._generator.standard_normal(6)
         load = self._state
         spec = self.estimator.load_imu
         assert spec is not None
-        felt = load.acceleration_enu_m_s2[0] + [0.0, 0.0, self._gravity]
-        imu[:3] = rotate_back_by(load.orientation_wxyz[0], felt)
+        specific_force = load.acceleration_enu_m_s2[0] + [0.0, 0.0, self._gravity]
+        imu[:3] = rotate_back_by(load.orientation_wxyz[0], specific_force)
         imu[:3] += spec.accelerometer_noise_m_s2 * noise[:3]
         imu[3:] = load.omega_body_rad_s[0] + spec.gyro_noise_rad_s * noise[3:]
 

@@ -178,9 +178,9 @@ class Session(TiedToMemory, Flight):
         self.guidance = guidance = make_guidance(components, self.observers)
         self.inputs = inputs = PlantInputs.zeros(system)
         self.command = MotorCommands.zeros(system.n_drones, system.n_rotors)
-        sent = guidance.setpoint
+        setpoint = guidance.setpoint
         autopilot = components.autopilot
-        self.links = links = DroneLinks(sent, self.estimate, autopilot, guided=guided)
+        self.links = links = DroneLinks(setpoint, self.estimate, autopilot, guided=guided)
         self.setpoint_link = None
         if faults.setpoint_delay_s or faults.setpoint_jitter_s:
             self.setpoint_link = SetpointLink(links.heard, faults, period_s, components.jitter)
@@ -193,8 +193,8 @@ class Session(TiedToMemory, Flight):
             self.power.look(plant.state)
         self.separation = SeparationWatch(system, scenario.limits) if system.n_drones > 1 else None
         obstacles = scenario.world.obstacles
-        watched = system.n_drones or obstacles
-        self.collisions = CollisionWatch(plant, obstacles) if watched else None
+        can_collide = system.n_drones or obstacles
+        self.collisions = CollisionWatch(plant, obstacles) if can_collide else None
         inputs.wind_enu_m_s = components.wind.velocity_enu_m_s  # one memory
         air = Air(plant.system, plant.state, inputs.wind_enu_m_s)
         self.aerodynamics = Aerodynamics(scenario.aerodynamics, air, inputs)
@@ -305,8 +305,8 @@ class Session(TiedToMemory, Flight):
         self.start()
         self._refuse_to_keep()
         self._world.read_rows()
-        kept = self._keeper.keep()
-        return Snapshot(self._text, self.tick, kept, self._world.numbers, self._world.own)
+        state = self._keeper.keep()
+        return Snapshot(self._text, self.tick, state, self._world.numbers, self._world.own)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Fly on from a snapshot, bit for bit as the flight that it was made of.
@@ -335,10 +335,10 @@ class Session(TiedToMemory, Flight):
     @cached_property
     def _keeper(self) -> Keeper:
         alike = {"scenario": self.scenario, "plan": self.components.plan}
-        held: dict[str, object] = {"session": self}
-        held |= {f"observer {k}": one for k, one in enumerate(self.observers) if one.held}
+        parts: dict[str, object] = {"session": self}
+        parts |= {f"observer {k}": one for k, one in enumerate(self.observers) if one.held}
         others = tuple(one for one in self.observers if not one.held)
-        return Keeper(held, alike, (self.observers, *others))
+        return Keeper(parts, alike, (self.observers, *others))
 
     @cached_property
     def _text(self) -> str:

@@ -141,8 +141,8 @@ def _events(flight: Flight) -> Stage:
 
 @entry("lost links", "imperfections.py")
 def _links(flight: Flight) -> Stage:
-    heard = flight.links
-    return Stage("links", heard.step, lambda tick: tick if heard.any_lost else NEVER)
+    links = flight.links
+    return Stage("links", links.step, lambda tick: tick if links.any_lost else NEVER)
 
 
 @entry("drones too close to each other", "session/collisions.py")
@@ -170,8 +170,8 @@ def _noise(flight: Flight) -> Stage | None:
     link = flight.setpoint_link
     sensors = isinstance(estimator, MotionCapture) or getattr(estimator, "noise", 0.0) > 0.0
     others = len(flight.load_cells.records) or (link is not None and link.jitters)
-    drawn = sensors or others or not flight.components.wind.steady
-    return Stage("noise", compiled=(draw_noise,)) if drawn else None
+    needs_noise = sensors or others or not flight.components.wind.steady
+    return Stage("noise", compiled=(draw_noise,)) if needs_noise else None
 
 
 @entry(
@@ -236,8 +236,8 @@ def _wind(flight: Flight) -> Stage | None:
     "plants/driving.py",
 )
 def _rig(flight: Flight) -> Stage | None:
-    driven = len(flight.driver.targets) or flight.plant.system.winches
-    return Stage("rig", compiled=(compiled.drive_rig,)) if driven else None
+    has_drives = len(flight.driver.targets) or flight.plant.system.winches
+    return Stage("rig", compiled=(compiled.drive_rig,)) if has_drives else None
 
 
 @entry("batteries and rotors", "power.py")
@@ -250,8 +250,8 @@ def _motors(flight: Flight) -> Stage | None:
 
 @entry("rotors that are not upright", "imperfections.py")
 def _tilted_thrust(flight: Flight) -> Stage | None:
-    tilted = flight.tilted is not None
-    return Stage("tilted_thrust", compiled=(compiled.tilt_thrust,)) if tilted else None
+    is_tilted = flight.tilted is not None
+    return Stage("tilted_thrust", compiled=(compiled.tilt_thrust,)) if is_tilted else None
 
 
 @entry("downwash and ground effect", "scenario/aerodynamics.py")
@@ -397,8 +397,8 @@ def _load_cells(flight: Flight) -> Stage | None:
 
 @entry("drones that do not carry any more", "musls_control/mission/contingency.py")
 def _losses(flight: Flight) -> Stage | None:
-    watched = flight.contingency is not None
-    return Stage("losses", compiled=(compiled.watch_losses,)) if watched else None
+    watches = flight.contingency is not None
+    return Stage("losses", compiled=(compiled.watch_losses,)) if watches else None
 
 
 @entry("your own sensors", "sensors/estimation.py", lambda s: "sensors" if s.sensors else "")
@@ -408,8 +408,8 @@ def _sensors(flight: Flight) -> Stage | None:
 
 def stages_of(flight: Flight) -> list[Stage]:
     """The stages that a flight needs, in their order."""
-    made = (row.make(flight) for row in TABLE)
-    return [stage for stage in made if stage is not None]
+    stages = (row.make(flight) for row in TABLE)
+    return [stage for stage in stages if stage is not None]
 
 
 def asks_for_python(scenario: Scenario) -> str | None:

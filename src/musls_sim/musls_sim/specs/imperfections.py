@@ -73,12 +73,12 @@ class Imperfections:
 
     def of_each(self, n_drones: int) -> tuple[DroneImperfections, ...]:
         """One entry per drone."""
-        given = self.drones or (DroneImperfections(),)
-        if len(given) == 1:
-            return given * n_drones
-        if len(given) != n_drones:
+        entries = self.drones or (DroneImperfections(),)
+        if len(entries) == 1:
+            return entries * n_drones
+        if len(entries) != n_drones:
             raise ConfigError(
-                f"imperfections.drones has {len(given)} entries, must be one for all or one for "
+                f"imperfections.drones has {len(entries)} entries, must be one for all or one for "
                 f"each of the {n_drones} drones"
             )
-        return given
+        return entries

@@ -36,9 +36,9 @@ Gravity = Annotated[
 def _divides_period(step_s: float | str) -> float | str:
     if isinstance(step_s, str):
         return step_s
-    allowed = MIN_STEP_S <= step_s <= CONTROL_PERIOD_S
-    ratio = CONTROL_PERIOD_S / step_s if allowed else 0.0
-    if not allowed or abs(ratio - round(ratio)) > 1e-6:
+    in_range = MIN_STEP_S <= step_s <= CONTROL_PERIOD_S
+    ratio = CONTROL_PERIOD_S / step_s if in_range else 0.0
+    if not in_range or abs(ratio - round(ratio)) > 1e-6:
         raise ValueError(
             f"the step must divide the control period {CONTROL_PERIOD_S:g} s: "
             f"0.004, 0.002, 0.001, 0.0005, ... down to {MIN_STEP_S:g}, or auto"
@@ -185,10 +185,10 @@ class StartSpec:
             raise ValueError(f"swing_deg and heading_deg belong to kind: air, not to {self.kind}")
         if self.load is not None and self.load.rotor_speed_rad_s is not None:
             raise ValueError("load.rotor_speed_rad_s: a load has no rotors")
-        given = self.load is not None or self.drones is not None
-        if self.kind == "state" and not given:
+        has_state = self.load is not None or self.drones is not None
+        if self.kind == "state" and not has_state:
             raise ValueError("kind: state needs load and drones")
-        if self.kind in ("ground", "air") and (given or self.cables is not None):
+        if self.kind in ("ground", "air") and (has_state or self.cables is not None):
             raise ValueError(f"load, drones and cables belong to kind: state, not to {self.kind}")
 
 

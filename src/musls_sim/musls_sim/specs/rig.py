@@ -166,15 +166,15 @@ class WinchDrive(_Knots):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = sum(map(bool, (self.feed_m_s, self.torque_n_m, self.speed_rad_s)))
-        if given > 1 or not (given or self.brake):
+        count = sum(map(bool, (self.feed_m_s, self.torque_n_m, self.speed_rad_s)))
+        if count > 1 or not (count or self.brake):
             raise ValueError("give one of feed_m_s, torque_n_m and speed_rad_s, or brake alone")
 
     @property
     def value(self) -> tuple[float, ...]:
         """The input, whichever it is; zero for a brake alone."""
-        given = self.feed_m_s or self.torque_n_m or self.speed_rad_s
-        return given or (0.0,) * len(self.time_s)
+        values = self.feed_m_s or self.torque_n_m or self.speed_rad_s
+        return values or (0.0,) * len(self.time_s)
 
 
 @spec
@@ -199,12 +199,12 @@ class RigSpec:
 
     def check(self, system: RigSystem) -> None:
         """Refuse what the system cannot do (raises ConfigError)."""
-        for part, single, asked, count in (
+        for part, single, entries, count in (
             ("anchors", "anchor", self.anchors, len(system.anchors)),
             ("winches", "winch", self.winches, len(system.winches)),
         ):
             names = [f"{single}_{i + 1}" for i in range(count)]
-            for name in asked:
+            for name in entries:
                 if name not in names:
                     near = near_names(name, names)
                     raise ConfigError(f"rig.{part}: unknown {single} '{name}': {near}")
@@ -222,8 +222,8 @@ class RigSpec:
         if drive is None:
             return
         if (kind == "feed") != (drive.feed_m_s is not None):
-            wanted = "feed_m_s" if kind == "feed" else "torque_n_m or speed_rad_s"
-            raise ConfigError(f"{where}: a winch of kind: {kind} takes {wanted}")
+            keys = "feed_m_s" if kind == "feed" else "torque_n_m or speed_rad_s"
+            raise ConfigError(f"{where}: a winch of kind: {kind} takes {keys}")
         if drive.feed_m_s is None or stored_m is None:
             return
         out = scipy.integrate.cumulative_trapezoid(drive.feed_m_s, drive.time_s, initial=0.0)

@@ -231,9 +231,9 @@ class JointForces:
         stop = np.where(self._second & (np.abs(angle) > STOP_RAD), np.sign(angle), 0.0)
         damping = self._damping + np.abs(stop) * STOP_DAMPING_N_M_S_RAD
         damping = damping + self._friction / np.sqrt(rate**2 + STICK_RATE_RAD_S**2)
-        held = np.abs(stop) * STOP_STIFFNESS_N_M_RAD
-        stiffness = self._stiffness + held
-        rest = held * stop * STOP_RAD / np.maximum(stiffness, 1e-12)
+        stop_stiffness = np.abs(stop) * STOP_STIFFNESS_N_M_RAD
+        stiffness = self._stiffness + stop_stiffness
+        rest = stop_stiffness * stop * STOP_RAD / np.maximum(stiffness, 1e-12)
         now = np.array([damping, stiffness, rest])
         for c in np.flatnonzero((now != self._told).any(axis=0)).tolist():
             joint, axis = self._axes[c]

@@ -115,9 +115,9 @@ def predict_second_stage(body, wh, ahead):
     change = sub(stage.acceleration, body.acceleration)
     body.hardest = max(norm(body.acceleration), norm(stage.acceleration))
     put(stage.acceleration, add_scaled(stage.acceleration, ahead, change))
-    moved = sub(stage.position, body.position)
+    shift = sub(stage.position, body.position)
     gained = sub(stage.velocity, body.velocity)
-    put(body.position_ahead, add_scaled(stage.position, ahead, moved))
+    put(body.position_ahead, add_scaled(stage.position, ahead, shift))
     put(body.velocity_ahead, add_scaled(stage.velocity, ahead, gained))
     put(body.omega_ahead, add_scaled(stage.omega, ahead, sub(stage.omega, body.omega)))
     put(body.turn_ahead, scale(1.0 + ahead, stage.turn))
@@ -283,8 +283,8 @@ def put_point(body, place_body, point):
     put(point.position, add(stage.position, arm))
     put(point.velocity, add(stage.velocity, flow))
     if body.free == 0:
-        turned = add(cross(stage.angular_acceleration, arm), cross(stage.omega, flow))
-        put(point.acceleration, add(stage.acceleration, turned))
+        turn_acceleration = add(cross(stage.angular_acceleration, arm), cross(stage.omega, flow))
+        put(point.acceleration, add(stage.acceleration, turn_acceleration))
 
 
 # ---------- Ground and obstacles
@@ -407,11 +407,11 @@ def add_point(matrix, arm, block):
     c1, c2, c3 = cross(arm, k[0]), cross(arm, k[1]), cross(arm, k[2])  # columns of [r] K
     for i in range(3):
         row = c1[i], c2[i], c3[i]
-        turned = cross(arm, row)
+        moment = cross(arm, row)
         for j in range(3):
             matrix[i, j] += k[i][j]
             matrix[3 + i, j] += row[j]
-            matrix[3 + i, 3 + j] += turned[j]
+            matrix[3 + i, 3 + j] += moment[j]
 
 
 @compiled()

@@ -65,10 +65,10 @@ class DrumMemory:
         row = self._row
         y = self._angle
         speed = row["rate"] if row["by_rate"] == 0.0 else row["drive"].mean()
-        turned = float(speed) * period_s
+        turn = float(speed) * period_s
         self._strain = self._strain_at_exit()
-        if turned > 0.0:
-            ratio = self._paid_out(y + turned) / turned
+        if turn > 0.0:
+            ratio = self._paid_out(y + turn) / turn
         else:
             ratio = self._radius_m / (1.0 + self._strain)
         shift = self._out_m - ratio * y
@@ -275,9 +275,9 @@ class Engine(Plant):
 
     def _tell_stops(self) -> None:
         """Report the winches that came to a stop in the last period."""
-        stopped = self.tables.shafts["stopped"][: len(self.rig.winches)]
-        for w in np.flatnonzero(stopped).tolist():
-            what = "no cable left" if stopped[w] > 0.0 else "cable reeled in"
+        stops = self.tables.shafts["stopped"][: len(self.rig.winches)]
+        for w in np.flatnonzero(stops).tolist():
+            what = "no cable left" if stops[w] > 0.0 else "cable reeled in"
             event = EventRecord(self.time_s, "winch_stopped", f"winch_{w + 1}: {what}")
             self.happened.append(event)
 
@@ -346,28 +346,31 @@ class Engine(Plant):
         for _ in range(MOST_STEPS):
             self._stop()
             self._set_paths(self.time_s)
-            kept = self.memory.copy()
+            backup = self.memory.copy()
             if self._take(1, 0, step_s) == -1:
-                self.memory[:] = kept  # far from a solution numbers overflow
+                self.memory[:] = backup  # far from a solution numbers overflow
                 step_s, limit, lasted = step_s / 4.0, step_s / 2.0, 0
                 continue
-            moved = np.abs(t.nodes["velocity"]).max() * step_s
-            if moved < 1e-13 or (moved >= before and moved < 1e-11):
+            shift_m = np.abs(t.nodes["velocity"]).max() * step_s
+            if shift_m < 1e-13 or (shift_m >= before and shift_m < 1e-11):
                 break
             lasted += 1
-            if before <= moved < NEAR_M and step_s <= last_s:  # goes round the solution
+            if before <= shift_m < NEAR_M and step_s <= last_s:  # goes round the solution
                 limit = step_s / 2.0
                 lasted = 0
             elif lasted % 16 == 0:  # what was too long may do now
                 limit = min(2.0 * limit, longest)
-            before = moved
+            before = shift_m
             last_s = step_s
             step_s = min(2.0 * step_s, limit)
         t.system["can_break"][0] = float(self.can_break)
         self._stop()
         self.restart()
-        left = [np.abs(t.nodes["acceleration"]).max(), np.abs(t.bodies["acceleration"]).max()]
-        return float(max(left))
+        accelerations = [
+            np.abs(t.nodes["acceleration"]).max(),
+            np.abs(t.bodies["acceleration"]).max(),
+        ]
+        return float(max(accelerations))
 
     def _stop(self) -> None:
         """Bring everything to rest where it is."""
@@ -403,8 +406,8 @@ class Engine(Plant):
 
         The weight and inertia of the half segment at the end are included.
         """
-        found: Array = self.tables.cables["force"][cable, end]
-        return found
+        force: Array = self.tables.cables["force"][cable, end]
+        return force
 
     def length_m(self, cable: int) -> float:
         """Free rest length of a cable."""
@@ -413,19 +416,19 @@ class Engine(Plant):
 
     def body(self, index: int, name: str) -> Array:
         """Field of a body, see `state.BODY`."""
-        found: Array = self.tables.bodies[name][index]
-        return found
+        values: Array = self.tables.bodies[name][index]
+        return values
 
     @property
     def sums(self) -> np.void:
         """Work and losses since the start, see `state.SUMS`."""
-        found: np.void = self.tables.system["sums"][0]
-        return found
+        sums: np.void = self.tables.system["sums"][0]
+        return sums
 
     def holding_wrench(self, index: int) -> Array:
         """Force and moment about its centre that a prescribed body needs, world, (6,)."""
-        found = self.tables.bodies["reaction"][index]
-        return np.concatenate([found["force"], found["moment"]])
+        reaction = self.tables.bodies["reaction"][index]
+        return np.concatenate([reaction["force"], reaction["moment"]])
 
     def energy_j(self) -> Array:
         """Kinetic, potential, axial strain and bending energy, (4,)."""

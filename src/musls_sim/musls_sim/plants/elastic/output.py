@@ -149,15 +149,15 @@ def collect(t, dt):
     """Write what is shown of bodies, after a time, and of cables."""
     for b in range(bodies_of(t).shape[0]):
         body = bodies_of(t)[b]
-        held = table_at(t.held)[b]
+        wrench = table_at(t.held)[b]
         collect_state(body.stage, dt, table_at(t.shown)[b])
         if body.free:
             pushed = table_at(t.wrench_enu)[b]
-            put(held[:3], pushed[3:])
-            put(held[3:], pushed[:3])
+            put(wrench[:3], pushed[3:])
+            put(wrench[3:], pushed[:3])
         else:
-            put(held[:3], body.reaction.force)
-            put(held[3:], body.reaction.moment)
+            put(wrench[:3], body.reaction.force)
+            put(wrench[3:], body.reaction.moment)
     if t.middle >= 0:
         node = nodes_of(t)[t.middle]
         row = table_at(t.shown)[0]
@@ -189,9 +189,8 @@ def _shown_force(t, cable, end):
     flat = math.sqrt(x * x + y * y)
     c, s = (x / flat, y / flat) if flat > 1e-9 else (1.0, 0.0)
     a = nodes_of(t)[end_node(cable, end)].acceleration
-    wound = cable.stored[end]
-    wound *= cable.linear_density
-    carried = add_scaled(cable.force[end], wound, (a[0], a[1], a[2] + t.gravity))
+    mass = cable.stored[end] * cable.linear_density
+    carried = add_scaled(cable.force[end], mass, (a[0], a[1], a[2] + t.gravity))
     fx, fy, fz = scale(1.0 if end == 0 else -1.0, carried)
     tension = fx * x + fy * y + fz * z
     if cable.axial.slack:  # what the end lump of a slack cable weighs on the body is no tension

@@ -56,8 +56,8 @@ def rig_winches(system: RigSystem, drives: RigSpec) -> list[Winch]:
 
 def driven_by_rate(system: RigSystem, drives: RigSpec) -> set[int]:
     """Indices, from 0, of the winches that are driven by their speed."""
-    given = (drives.winches.get(f"winch_{i + 1}") for i in range(len(system.winches)))
-    return {i for i, drive in enumerate(given) if drive and drive.speed_rad_s is not None}
+    winch_drives = (drives.winches.get(f"winch_{i + 1}") for i in range(len(system.winches)))
+    return {i for i, drive in enumerate(winch_drives) if drive and drive.speed_rad_s is not None}
 
 
 def _stored(winch: Winch, drives: RigSpec, number: int) -> float:
@@ -83,13 +83,13 @@ def _at_rest(rig: Rig, system: RigSystem, drives: RigSpec) -> Array:
     except ConfigError as error:
         raise ConfigError(f"start.kind = equilibrium: {error}") from None
     needed_n = np.linalg.norm(rest.thrust_enu_n, axis=1)
-    for i, (needed, drone) in enumerate(zip(needed_n, system.drones, strict=True), start=1):
-        if needed > drone.max_thrust_n:
+    for i, (thrust_n, drone) in enumerate(zip(needed_n, system.drones, strict=True), start=1):
+        if thrust_n > drone.max_thrust_n:
             k = int(rest.tension_n.argmax())
             nodes = rig.cables[k].nodes_enu_m
             length_m = rig.cables[k].length_m
             raise ConfigError(
-                f"start: drone_{i} would have to hold {needed:.4g} N, its rotors give at most "
+                f"start: drone_{i} would have to hold {thrust_n:.4g} N, its rotors give at most "
                 f"{drone.max_thrust_n:.4g} N; cable_{k + 1} of {length_m:.4g} m pulls most, "
                 f"{rest.tension_n[k]:.4g} N between ends "
                 f"{np.linalg.norm(nodes[-1] - nodes[0]):.4g} m apart"
@@ -161,8 +161,8 @@ class ElasticPlant(Engine):
         for body in rig.bodies:
             if ("drones" if body.drone >= 0 else "load") not in contact:
                 body.corners_m = np.zeros((0, 3))
-        for made, cable in zip(rig.cables, system.cables, strict=True):
-            made.contact_radius_m = cable.radius_m if "cables" in contact else None
+        for rig_cable, cable in zip(rig.cables, system.cables, strict=True):
+            rig_cable.contact_radius_m = cable.radius_m if "cables" in contact else None
         if not isinstance(start, Configuration) and start.kind == "equilibrium":
             rotor_speed_rad_s = _at_rest(rig, system, drives or RigSpec())
         super().__init__(rig, self.period_s, self.substeps, rotor_speed_rad_s, accuracy)

@@ -147,8 +147,8 @@ def dry_friction(shaft, dh):
         shaft.sliding = 1.0 if share > 0.0 else -1.0
     elif shaft.sliding != 0.0 and share * shaft.sliding < 1.0:
         shaft.sliding = 0.0
-    held = share if shaft.sliding == 0.0 else shaft.sliding
-    shaft.friction = -limit * held - shaft.viscous * shaft.stage_rate
+    factor = share if shaft.sliding == 0.0 else shaft.sliding
+    shaft.friction = -limit * factor - shaft.viscous * shaft.stage_rate
     shaft.friction_slope = shaft.viscous / dh
     if shaft.sliding == 0.0:
         shaft.friction_slope += limit * r / STICKING_M * (1.0 + STICKING_TIME_S / dh)
@@ -188,14 +188,14 @@ def radius_at(shaft, angle):
     radius = shaft.radius
     if shaft.layer == 0.0:
         return radius, 0.0, radius * angle
-    wound = shaft.wound_angle - angle
+    wound_angle = shaft.wound_angle - angle
     half = min(LAYER_CHANGE_RAD, 0.5 * shaft.layer_angle)
     slope = 0.0
     out = radius * angle
-    most = max(wound, shaft.wound_angle)
+    most = max(wound_angle, shaft.wound_angle)
     k = 1
     while k * shaft.layer_angle - half < most:
-        a, b = wound - k * shaft.layer_angle, shaft.wound_angle - k * shaft.layer_angle
+        a, b = wound_angle - k * shaft.layer_angle, shaft.wound_angle - k * shaft.layer_angle
         radius += shaft.layer * min(max((a + half) / (2.0 * half), 0.0), 1.0)
         if -half < a < half:
             slope -= shaft.layer / (2.0 * half)
@@ -236,8 +236,8 @@ def begin_shafts(t):
         shaft.halted = 0.0
         if shaft.kind != PULLEY:
             cable = cables_of(t)[shaft.cable[0]]
-            left = cable.rest_length - cable.shortest_length
-            shaft.lowest_angle = shaft.angle - max(left, 0.0) / shaft.ratio
+            reserve = cable.rest_length - cable.shortest_length
+            shaft.lowest_angle = shaft.angle - max(reserve, 0.0) / shaft.ratio
     return jumped
 
 

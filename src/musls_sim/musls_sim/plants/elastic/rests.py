@@ -38,27 +38,27 @@ def rests_along(plant: ElasticPlant, drives: RigSpec, plan: FlightPlan) -> Held:
     moves = _Moves(plant, drives, times_s)
     rig = copy.deepcopy(plant.rig)
     poses = list[Array]()
-    found = list[RigRest]()
+    rests = list[RigRest]()
     reason = ""
     for at, row in enumerate(rows):
-        asked = plan.drone_position_enu_m[row], plan.drone_yaw_rad[row]
-        if moves.to(rig, at, *asked) or not found:
+        target = plan.drone_position_enu_m[row], plan.drone_yaw_rad[row]
+        if moves.to(rig, at, *target) or not rests:
             try:
-                found.append(settle(rig, plant.system, drives))
+                rests.append(settle(rig, plant.system, drives))
             except ConfigError as error:
                 reason = f"{times_s[at]:.1f} s ({plan.stage_at(row)}): {error}"
                 break
         else:
-            found.append(found[-1])
+            rests.append(rests[-1])
         poses.append(_load_pose(rig, plant))
-    if not found:
+    if not rests:
         n = plan.drone_yaw_rad.shape[1]
         nothing = np.zeros((k, n, 3))
         return Held(plan.load_pose, nothing, nothing, np.zeros((k, plant.system.n_cables)), reason)
 
     def at_rows(values: list[Array]) -> Array:
-        given = np.array(values).reshape(len(values), -1)
-        columns = [np.interp(np.arange(k), rows[: len(values)], column) for column in given.T]
+        table = np.array(values).reshape(len(values), -1)
+        columns = [np.interp(np.arange(k), rows[: len(values)], column) for column in table.T]
         between: Array = np.array(columns).T.reshape(k, *np.shape(values[0]))
         return between
 
@@ -66,9 +66,9 @@ def rests_along(plant: ElasticPlant, drives: RigSpec, plan: FlightPlan) -> Held:
     poses_of[:, 3] = np.unwrap(poses_of[:, 3])
     return Held(
         at_rows(list(poses_of)),
-        at_rows([rest.thrust_enu_n for rest in found]),
-        at_rows([rest.moment_body_n_m for rest in found]),
-        at_rows([rest.tension_n for rest in found]),
+        at_rows([rest.thrust_enu_n for rest in rests]),
+        at_rows([rest.moment_body_n_m for rest in rests]),
+        at_rows([rest.tension_n for rest in rests]),
         reason,
     )
 
@@ -95,24 +95,24 @@ class _Moves:
             drive_of = drives.winches.get(f"winch_{w + 1}")
             if drive_of is None or drive_of.torque_n_m is not None:
                 continue  # where a torque brings it nobody knows beforehand
-            asked = straight(drive_of.time_s, drive_of.value)
-            begun = np.append(0.0, times_s)
-            spans = np.diff(begun)
-            means = asked.means(begun + 1e-9 * np.arange(len(begun)))[:, 0]
+            course = straight(drive_of.time_s, drive_of.value)
+            borders = np.append(0.0, times_s)
+            spans = np.diff(borders)
+            means = course.means(borders + 1e-9 * np.arange(len(borders)))[:, 0]
             shaft = plant.tables.shafts[w]
-            turned = np.cumsum(means * spans)
-            self._out_m[:, w] = [radius_at(shaft, float(angle))[2] for angle in turned]
+            angles = np.cumsum(means * spans)
+            self._out_m[:, w] = [radius_at(shaft, float(angle))[2] for angle in angles]
 
     def to(self, rig: Rig, at: int, drones_enu_m: Array, yaws_rad: Array) -> bool:
         """Go to a time; whether the rig hangs otherwise there, not only elsewhere."""
-        turned = _turn(rig, yaws_rad)
+        any_turned = _turn(rig, yaws_rad)
         shifts = np.zeros((len(rig.bodies), 3))
         for row, place in enumerate(drones_enu_m, start=1):
             shifts[row] = place - rig.bodies[row].position_enu_m
         for row, path in self._paths.items():
             shifts[row] = path[at] - rig.bodies[row].position_enu_m
-        held = shifts[self._held]
-        shifts[~self._held] = held.mean(axis=0)  # where to look for what is free
+        held_shifts = shifts[self._held]
+        shifts[~self._held] = held_shifts.mean(axis=0)  # where to look for what is free
         before_m = _lowest_m(rig)
         for cable in rig.cables:
             begin, end = shifts[list(cable.bodies)]
@@ -128,22 +128,22 @@ class _Moves:
             cable.mass_kg = cable.mass_kg * longer
             winches[w] = replace(winch, stored_length_m=(winch.stored_length_m or 0.0) - out_m)
         rig.winches = winches
-        as_one = np.ptp(held, axis=0).max() < 1e-9 and np.abs(paid_m).max(initial=0.0) < 1e-9
-        as_one &= not turned
-        if as_one and not held.any():
+        as_one = np.ptp(held_shifts, axis=0).max() < 1e-9 and np.abs(paid_m).max(initial=0.0) < 1e-9
+        as_one &= not any_turned
+        if as_one and not held_shifts.any():
             return False
         return not (as_one and min(before_m, _lowest_m(rig)) > CLEAR_M)
 
 
 def _turn(rig: Rig, yaws_rad: Array) -> bool:
     """Turn drones to yaws, (n,), and the cables' ends with them; whether any turned."""
-    turned = False
+    any_turned = False
     for row, yaw in enumerate(yaws_rad, start=1):
         body = rig.bodies[row]
         by = wrapped(yaw - yaw_of(from_matrix(body.rotation[None])))
         if abs(by[0]) < 1e-9:
             continue
-        turned = True
+        any_turned = True
         before = body.rotation
         body.rotation = matrix(from_yaw(by))[0] @ before
         for cable in rig.cables:
@@ -151,7 +151,7 @@ def _turn(rig: Rig, yaws_rad: Array) -> bool:
                 if cable.bodies[end] == row:
                     shift = (body.rotation - before) @ cable.points_m[end]
                     cable.nodes_enu_m[node] = cable.nodes_enu_m[node] + shift
-    return turned
+    return any_turned
 
 
 def _lowest_m(rig: Rig) -> float:

@@ -125,31 +125,31 @@ def _name(rig: Rig, w: int) -> str:
 
 def check_ends(rig: Rig) -> None:
     """Check that every winch and pulley is on cable ends of its own; else a ConfigError."""
-    taken: set[tuple[int, int]] = set()
+    ends: set[tuple[int, int]] = set()
     for w, part in enumerate(_parts(rig)):
         for cable, end in sides_of(part):
             if not (0 <= cable < len(rig.cables) and end in (0, 1)):
                 raise ConfigError(f"{_name(rig, w)}: no end {end + 1} of cable {cable + 1}")
-            if (cable, end) in taken:
+            if (cable, end) in ends:
                 raise ConfigError(
                     f"{_name(rig, w)}: end {end + 1} of cable_{cable + 1} "
                     "is on two winches or pulleys"
                 )
-            taken.add((cable, end))
+            ends.add((cable, end))
 
 
 def _fill_winch(rig: Rig, winch: Winch, row: np.void, *, by_rate: bool) -> None:
-    stored = winch.stored_length_m or 0.0
+    stored_m = winch.stored_length_m or 0.0
     feed = winch.kind == "feed"
     row["kind"] = FEED if feed else DRUM
     row["by_rate"] = feed or by_rate
     row["radius"] = winch.radius_m or 1.0  # a feed has none
-    row["wound"] = stored
-    row["wound_angle"] = stored / row["radius"]
+    row["wound"] = stored_m
+    row["wound_angle"] = stored_m / row["radius"]
     if winch.layer_m > 0.0:
         row["layer"] = winch.layer_m
         row["layer_angle"] = 2.0 * np.pi * winch.layer_turns
-        row["wound_angle"] = _angle_of(row, stored)
+        row["wound_angle"] = _angle_of(row, stored_m)
     row["highest_angle"] = row["wound_angle"]
     row["lowest_angle"] = -np.inf
     row["stop_stiffness"] = rig.mass_kg * STANDARD_GRAVITY_M_S2 / STOP_DEPTH_M
@@ -311,12 +311,12 @@ class Rig:
     @property
     def mass_kg(self) -> float:
         """Mass of all bodies and cables, with the cable on the drums [kg]."""
-        wound = 0.0
+        wound_kg = 0.0
         for w in self.winches:
             cable = self.cables[w.cable - 1]
-            wound += (w.stored_length_m or 0.0) * cable.mass_kg / cable.length_m
+            wound_kg += (w.stored_length_m or 0.0) * cable.mass_kg / cable.length_m
         masses = [b.mass_kg for b in self.bodies] + [k.mass_kg for k in self.cables]
-        return sum(masses) + wound
+        return sum(masses) + wound_kg
 
 
 def build_tables(rig: Rig) -> RigTables:

@@ -390,10 +390,10 @@ def spread_ends(t, cable):
     put(cable.moment[last], wrench[3:6])
     rows = rows_of(t)
     row = cable.end
-    moved = point_shift(body, end_arm(t, cable, last))
-    rows[row].right, rows[row + 1].right, rows[row + 2].right = moved
-    moved = cross(body.spin, cable.axis_world[last])
-    rows[row + 3].right, rows[row + 4].right, rows[row + 5].right = moved
+    shift = point_shift(body, end_arm(t, cable, last))
+    rows[row].right, rows[row + 1].right, rows[row + 2].right = shift
+    shift = cross(body.spin, cable.axis_world[last])
+    rows[row + 3].right, rows[row + 4].right, rows[row + 5].right = shift
     cable.length_shift = 0.0
     if cable.low < 6:
         put(cable.force[first], wrench[9:12])

@@ -55,8 +55,8 @@ def hanging_nodes(
     weights = (np.arange(segments) + 0.5) * mass_kg / segments * gravity_m_s2
     pull = force_n + np.outer(weights, [0.0, 0.0, 1.0])
     tension = np.linalg.norm(pull, axis=1)
-    stretched = length_m / segments * np.array([1.0 + strain(t) for t in tension])
-    steps = pull / np.maximum(tension, TINY_N)[:, None] * stretched[:, None]
+    lengths_m = length_m / segments * np.array([1.0 + strain(t) for t in tension])
+    steps = pull / np.maximum(tension, TINY_N)[:, None] * lengths_m[:, None]
     return np.vstack([np.zeros(3), np.cumsum(steps, axis=0)])
 
 
@@ -86,8 +86,8 @@ def nodes_between(
 
     def gap(force: Array) -> Array:
         nodes = hanging_nodes(force * weight, segments, length_m, mass_kg, gravity_m_s2, strain)
-        missed: Array = (nodes[-1] - span) / length_m
-        return missed
+        miss: Array = (nodes[-1] - span) / length_m
+        return miss
 
     along = span[:2] / max(float(np.linalg.norm(span[:2])), 1e-9)
     guesses = [(0.3, -0.3), (0.1, -0.1), (1.0, 0.5), (0.05, -0.4), (3.0, 0.0)]
@@ -156,18 +156,18 @@ def holding_forces(
     up = np.array([0.0, 0.0, 1.0])
     offset = -0.5 * link_weights_n[:, None] * up
     columns = np.vstack([first_directions.T, np.cross(arms_m, first_directions).T])
-    wanted = np.concatenate(
+    target = np.concatenate(
         [weight_n * up - offset.sum(axis=0), -np.cross(arms_m, offset).sum(axis=0)]
     )
     across = np.zeros((3 * n, n))
-    turned = np.cross(first_directions, thrust_directions)
+    crosses = np.cross(first_directions, thrust_directions)
     for i in range(n):
-        across[3 * i : 3 * i + 3, i] = turned[i]
-    missing = -np.cross(offset + lifted_n[:, None] * up, thrust_directions).ravel()
+        across[3 * i : 3 * i + 3, i] = crosses[i]
+    target_across = -np.cross(offset + lifted_n[:, None] * up, thrust_directions).ravel()
     columns = np.vstack([columns, across])
-    wanted = np.concatenate([wanted, missing])
-    sizes, *_ = np.linalg.lstsq(columns, wanted, rcond=None)
-    if np.abs(columns @ sizes - wanted).max() > 1e-6 * weight_n or sizes.min() <= 0.0:
+    target = np.concatenate([target, target_across])
+    sizes, *_ = np.linalg.lstsq(columns, target, rcond=None)
+    if np.abs(columns @ sizes - target).max() > 1e-6 * weight_n or sizes.min() <= 0.0:
         return None
     forces: Array = sizes[:, None] * first_directions + offset
     return forces
@@ -227,14 +227,14 @@ def settle(rig: Rig, system: RigSystem, drives: RigSpec) -> RigRest:
         body.prescribed = not (row >= first and drives.free(row - first + 1))
     _stop(rig)
     for _ in range(MAX_ROUNDS):
-        engine, left = _relaxed(rig)
+        engine, residual_m_s2 = _relaxed(rig)
         _take_over(rig, engine)
-        turned = [_lean(rig, engine, 1 + i) for i in range(system.n_drones)]
-        if max(turned, default=0.0) < 1e-9:
+        angles = [_lean(rig, engine, 1 + i) for i in range(system.n_drones)]
+        if max(angles, default=0.0) < 1e-9:
             break
     for body, prescribed in zip(rig.bodies, free, strict=True):
         body.prescribed = prescribed
-    if not left < LARGEST_LEFT_M_S2:
+    if not residual_m_s2 < LARGEST_LEFT_M_S2:
         raise ConfigError(f"no equilibrium was found: {_what_moves(engine, system)}")
     wrenches = np.array([engine.holding_wrench(1 + i) for i in range(system.n_drones)])
     wrenches = wrenches.reshape(-1, 6)
@@ -273,12 +273,12 @@ def _relaxed(rig: Rig) -> tuple[Engine, float]:
     Cables that touch the ground jump between two sets of nodes on it: they settle on soft ground
     first, as high as they are thick.
     """
-    engine, left = _in_long_steps(rig)
+    engine, residual_m_s2 = _in_long_steps(rig)
     radii = [cable.contact_radius_m for cable in rig.cables]
     ground_m = rig.ground_height_enu_m
     thickest_m = max((radius or 0.0 for radius in radii), default=0.0)
-    if left < LARGEST_LEFT_M_S2 or ground_m is None or thickest_m == 0.0:
-        return engine, left
+    if residual_m_s2 < LARGEST_LEFT_M_S2 or ground_m is None or thickest_m == 0.0:
+        return engine, residual_m_s2
     for cable in rig.cables:
         cable.contact_radius_m = None
     rig.ground_height_enu_m = ground_m + thickest_m
@@ -294,10 +294,10 @@ def _in_long_steps(rig: Rig) -> tuple[Engine, float]:
     for step_s in STEPS_S:
         engine = Engine(rig)
         engine.brake_nm[:] = ANY_TORQUE_N_M
-        left = engine.relax(step_s)
-        if left < LARGEST_LEFT_M_S2:
+        residual_m_s2 = engine.relax(step_s)
+        if residual_m_s2 < LARGEST_LEFT_M_S2:
             break
-    return engine, left
+    return engine, residual_m_s2
 
 
 def _stop(rig: Rig) -> None:
@@ -328,15 +328,15 @@ def _lean(rig: Rig, engine: Engine, row: int) -> float:
     ahead = body.rotation[:, 0]
     left = np.cross(up, ahead)
     left /= np.linalg.norm(left)
-    wanted = np.column_stack([np.cross(left, up), left, up])
-    turned = float(np.linalg.norm(np.cross(body.rotation[:, 2], up)))
-    shift = wanted - body.rotation
+    target = np.column_stack([np.cross(left, up), left, up])
+    angle = float(np.linalg.norm(np.cross(body.rotation[:, 2], up)))
+    shift = target - body.rotation
     for cable in rig.cables:  # the ends move with their places on the drone
         for end, node in ((0, 0), (1, -1)):
             if cable.bodies[end] == row:
                 cable.nodes_enu_m[node] += shift @ cable.points_m[end]
-    body.rotation = wanted
-    return turned
+    body.rotation = target
+    return angle
 
 
 # ---------- Bodies and cables of a system at its start
@@ -396,7 +396,7 @@ def rig_parts(
     for i, (cable, line) in enumerate(zip(system.cables, lines, strict=True)):
         a, b = system.ends(i)
         places = [_place(bodies[rows[end.body]], end) for end in (a, b)]
-        made = RigCable(
+        rig_cable = RigCable(
             (rows[a.body], rows[b.body]),
             np.array([a.point_m, b.point_m]),
             shapes[i] if shapes else np.linspace(places[0], places[1], cable.links + 1),
@@ -406,10 +406,10 @@ def rig_parts(
             **vars(line),
         )
         if isinstance(start, StartSpec):
-            _lay(made, bodies, cable, _shape_of(start, i, system.n_cables), gravity, i)
-            _check_ends(made, bodies, i)
-        _move_along(made, bodies)
-        cables.append(made)
+            _lay(rig_cable, bodies, cable, _shape_of(start, i, system.n_cables), gravity, i)
+            _check_ends(rig_cable, bodies, i)
+        _move_along(rig_cable, bodies)
+        cables.append(rig_cable)
     return bodies, cables
 
 
@@ -500,16 +500,16 @@ def _moving_body(part: Load | Drone, state: BodyState, drone: int = -1) -> RigBo
 
 
 def _bodies(system: RigSystem, start: StartSpec, drives: RigSpec) -> list[RigBody]:
-    given = start.drones or ()
-    if len(given) != system.n_drones:
-        raise ConfigError(f"start.drones has {len(given)} entries for {system.n_drones} drones")
+    states = start.drones or ()
+    if len(states) != system.n_drones:
+        raise ConfigError(f"start.drones has {len(states)} entries for {system.n_drones} drones")
     if system.load is None:
         if start.load is not None:
             raise ConfigError(f"start.load: system {system.name} has no load")
         bodies = [RigBody(prescribed=True)]  # row 0 of the state
     else:
         bodies = [_moving_body(system.load, start.load or _guess(system, start))]
-    for i, (drone, state) in enumerate(zip(system.drones, given, strict=True)):
+    for i, (drone, state) in enumerate(zip(system.drones, states, strict=True)):
         bodies.append(_moving_body(drone, state, i))
     for i, anchor in enumerate(system.anchors, start=1):
         bodies.append(_anchor_body(anchor, drives.pushed(i)))
@@ -540,17 +540,17 @@ def _guess(system: RigSystem, start: StartSpec) -> BodyState:
     places = {f"drone_{i}": p for i, p in enumerate(drones, start=1)}
     anchors = enumerate(system.anchors, start=1)
     places |= {f"anchor_{i}": np.array(a.position_enu_m, float) for i, a in anchors}
-    held = []
+    ties = []
     for i, cable in enumerate(system.cables):
         near, far = sorted(system.ends(i), key=lambda end: end.body != "load")
         if near.body == "load":
-            held.append((places[far.body], cable.length_m, near.point_m[2]))
-    if not held:
+            ties.append((places[far.body], cable.length_m, near.point_m[2]))
+    if not ties:
         raise ConfigError("start.load is missing, and no cable holds the load")
-    middle = np.mean([place for place, _, _ in held], axis=0)
+    middle = np.mean([place for place, _, _ in ties], axis=0)
     reach = [
         place[2] - np.sqrt(max((TAUT * length) ** 2 - np.sum((place - middle)[:2] ** 2), 0.0)) - up
-        for place, length, up in held
+        for place, length, up in ties
     ]
     return BodyState(position_enu_m=(float(middle[0]), float(middle[1]), float(np.max(reach))))
 
@@ -577,7 +577,7 @@ def _direction(end: CableEnd, sign: float) -> Array | None:
 
 
 def _lay(
-    made: RigCable,
+    rig_cable: RigCable,
     bodies: Sequence[RigBody],
     cable: Cable,
     shape: CableStart,
@@ -585,64 +585,64 @@ def _lay(
     index: int,
 ) -> None:
     """Give a cable its shape at the start; straight so far."""
-    begin, end = made.nodes_enu_m[0].copy(), made.nodes_enu_m[-1].copy()
+    begin, end = rig_cable.nodes_enu_m[0].copy(), rig_cable.nodes_enu_m[-1].copy()
     chord = float(np.linalg.norm(end - begin))
     where = f"start.cables.{index}"
     if shape.shape == "nodes":
         nodes = np.array(shape.nodes_enu_m, float)
-        if nodes.shape != made.nodes_enu_m.shape:
+        if nodes.shape != rig_cable.nodes_enu_m.shape:
             raise ConfigError(f"{where}.nodes_enu_m has {len(nodes)} rows, not {cable.links + 1}")
-        made.nodes_enu_m = nodes
+        rig_cable.nodes_enu_m = nodes
     elif shape.shape == "straight":
         if shape.strain is not None:
-            made.length_m = chord / (1.0 + shape.strain)
-            made.mass_kg = cable.mass_kg * made.length_m / cable.length_m
-    elif made.bends or not made.slack:
-        _relax_alone(made, bodies, gravity, where)
+            rig_cable.length_m = chord / (1.0 + shape.strain)
+            rig_cable.mass_kg = cable.mass_kg * rig_cable.length_m / cable.length_m
+    elif rig_cable.bends or not rig_cable.slack:
+        _relax_alone(rig_cable, bodies, gravity, where)
     else:
         size = cable.links, cable.length_m, cable.mass_kg, gravity
         try:
-            made.nodes_enu_m = nodes_between(begin, end, *size, made.strain)
+            rig_cable.nodes_enu_m = nodes_between(begin, end, *size, rig_cable.strain)
         except ConfigError:  # as long as its span, or straight up
-            _relax_alone(made, bodies, gravity, where)
+            _relax_alone(rig_cable, bodies, gravity, where)
 
 
-def _relax_alone(made: RigCable, bodies: Sequence[RigBody], gravity: float, where: str) -> None:
+def _relax_alone(cable: RigCable, bodies: Sequence[RigBody], gravity: float, where: str) -> None:
     """Relax a cable that bends or pushes between ends that are held."""
-    chord = float(np.linalg.norm(made.nodes_enu_m[-1] - made.nodes_enu_m[0]))
-    if chord < made.length_m * (1.0 - 1e-9):  # a first guess that is neither straight nor short
-        sag = np.sqrt(3.0 / 8.0 * chord * (made.length_m - chord))
-        share = np.linspace(0.0, 1.0, made.segments + 1)
-        made.nodes_enu_m[:, 2] -= 4.0 * sag * share * (1.0 - share)
+    chord = float(np.linalg.norm(cable.nodes_enu_m[-1] - cable.nodes_enu_m[0]))
+    if chord < cable.length_m * (1.0 - 1e-9):  # a first guess that is neither straight nor short
+        sag = np.sqrt(3.0 / 8.0 * chord * (cable.length_m - chord))
+        share = np.linspace(0.0, 1.0, cable.segments + 1)
+        cable.nodes_enu_m[:, 2] -= 4.0 * sag * share * (1.0 - share)
     ends = [
         RigBody(prescribed=True, position_enu_m=node.copy(), rotation=bodies[b].rotation)
-        for b, node in zip(made.bodies, made.nodes_enu_m[[0, -1]], strict=True)
+        for b, node in zip(cable.bodies, cable.nodes_enu_m[[0, -1]], strict=True)
     ]
-    alone = replace(made, bodies=(0, 1), points_m=np.zeros((2, 3)))
+    alone = replace(cable, bodies=(0, 1), points_m=np.zeros((2, 3)))
     engine = Engine(Rig(ends, [alone], gravity_m_s2=gravity))
-    left = engine.relax()
-    if not left < 1e-3:
-        raise ConfigError(f"{where}: no shape at rest was found ({left:.2g} m/s2 left)")
-    made.nodes_enu_m = engine.nodes_enu_m(0).copy()
+    residual_m_s2 = engine.relax()
+    if not residual_m_s2 < 1e-3:
+        raise ConfigError(f"{where}: no shape at rest was found ({residual_m_s2:.2g} m/s2 left)")
+    cable.nodes_enu_m = engine.nodes_enu_m(0).copy()
 
 
-def _check_ends(made: RigCable, bodies: Sequence[RigBody], index: int) -> None:
-    steps = np.linalg.norm(np.diff(made.nodes_enu_m, axis=0), axis=1)
+def _check_ends(cable: RigCable, bodies: Sequence[RigBody], index: int) -> None:
+    steps = np.linalg.norm(np.diff(cable.nodes_enu_m, axis=0), axis=1)
     if steps.min() < 1e-9:
         raise ConfigError(f"cable_{index + 1}: a segment of zero length at the start")
-    for row, body, point in zip((0, -1), made.bodies, made.points_m, strict=True):
+    for row, body, point in zip((0, -1), cable.bodies, cable.points_m, strict=True):
         place = bodies[body].position_enu_m + bodies[body].rotation @ point
-        if np.linalg.norm(made.nodes_enu_m[row] - place) > 1e-6:
+        if np.linalg.norm(cable.nodes_enu_m[row] - place) > 1e-6:
             raise ConfigError(
                 f"start.cables.{index}.nodes_enu_m: an end is "
-                f"{np.linalg.norm(made.nodes_enu_m[row] - place):.3g} m away from its place"
+                f"{np.linalg.norm(cable.nodes_enu_m[row] - place):.3g} m away from its place"
             )
 
 
-def _move_along(made: RigCable, bodies: Sequence[RigBody]) -> None:
+def _move_along(cable: RigCable, bodies: Sequence[RigBody]) -> None:
     """Give the nodes velocities between those of the bodies at the ends."""
     ends = [
         bodies[b].velocity_enu_m_s + np.cross(bodies[b].omega_enu_rad_s, bodies[b].rotation @ point)
-        for b, point in zip(made.bodies, made.points_m, strict=True)
+        for b, point in zip(cable.bodies, cable.points_m, strict=True)
     ]
-    made.velocities_enu_m_s = np.linspace(ends[0], ends[1], made.segments + 1)
+    cable.velocities_enu_m_s = np.linspace(ends[0], ends[1], cable.segments + 1)

@@ -521,16 +521,16 @@ def _end_second(t, h, switched, rough):
     """Count the second stage; its end is the new state unless the step makes energy."""
     x = _changing(t)
     _count(t, t.stage_losses, D * h)
-    held = switched > 0.0 or rough
-    before = allowed = 0.0
-    if held:
+    checks_energy = switched > 0.0 or rough
+    before = limit = 0.0
+    if checks_energy:
         copy_numbers(table_at(t.kept)[1], x)
         before, moving = _stored_energy(t)
-        allowed = t.energy_tolerance
+        limit = t.energy_tolerance
         if switched == 0.0:
-            allowed = max(allowed, ENERGY_SHARE * moving)
+            limit = max(limit, ENERGY_SHARE * moving)
     _settle(t)
-    if held and _gained(t, before) > allowed:
+    if checks_energy and _gained(t, before) > limit:
         copy_numbers(x, table_at(t.kept)[1])
         t.sums = t.old_sums
         return False
@@ -629,8 +629,8 @@ def _next_trial(t, begin, now, bracket, trial):
     """Next end of a step to try after the trial from `begin` to `now`."""
     end, peak, when, rise = check_overload(t)
     length = now - begin
-    known = bracket[1] > 0.0
-    if not known and max(end, peak) > 0.5 and rise > COARSE and length > FINEST_SHARE:
+    has_upper = bracket[1] > 0.0
+    if not has_upper and max(end, peak) > 0.5 and rise > COARSE and length > FINEST_SHARE:
         return begin + 0.5 * length
     if end >= 1.0:
         narrow = now - bracket[0] <= SHORTEST_SHARE or trial >= MAX_TRIALS
@@ -639,7 +639,7 @@ def _next_trial(t, begin, now, bracket, trial):
             return now
         bracket[1] = now
         bracket[3] = end - 1.0
-    elif known:
+    elif has_upper:
         if bracket[1] - now <= SHORTEST_SHARE:
             bracket[0] = bracket[1]
             return bracket[1]
@@ -727,7 +727,7 @@ def _begin_period(t, substeps, refinements):
     """Break segments that are due, save the state to return to, and begin the first step."""
     p = progress_of(t)[0]
     x = _changing(t)
-    kept = table_at(t.kept)
+    copies = table_at(t.kept)
     for segment in segments_of(t):
         segment.peak_tension = 0.0
     jumped = begin_shafts(t)
@@ -743,9 +743,9 @@ def _begin_period(t, substeps, refinements):
     p.again = p.start or (p.fragile and _part(t, 0.0) > 0) or jumped
     t.old_sums = t.sums
     if p.steps > 1 or p.fragile:
-        copy_numbers(kept[0], x)
+        copy_numbers(copies[0], x)
     elif p.again:
-        copy_numbers(kept[1], x)
+        copy_numbers(copies[1], x)
     p.mode = _START if p.again else _FIRST
     p.step = p.trial = p.rough = 0
     p.at = p.now = p.euler = p.bend = p.switched = p.before = p.allowed = 0.0
@@ -784,11 +784,11 @@ def _end_stage(t, solved, dh):
 def _end_last(t, solved):
     """Go on from the second stage: a trial for a break, the next step, or implicit Euler steps."""
     p = progress_of(t)[0]
-    tried = progress_of(t)[0].now
+    trial_end = progress_of(t)[0].now
     p.trial += 1
     if p.fragile:
         p.now = _next_trial(t, p.at, p.now, t.bracket, p.trial)
-    if p.now != tried:
+    if p.now != trial_end:
         _rewind(t)
         p.mode = _FIRST
         return False
@@ -818,13 +818,13 @@ def _end_last(t, solved):
 def _end_step(t):
     """Break segments that are due at the end of a step, and begin the next one."""
     p = progress_of(t)[0]
-    parted = 0
+    new_breaks = 0
     if p.mode != _START:
         p.at = p.now
     if p.fragile and not p.start:
-        parted = _part(t, p.at)
-    p.parted += parted
-    p.mode = _START if parted > 0 or p.mode == _EULER else _FIRST
+        new_breaks = _part(t, p.at)
+    p.parted += new_breaks
+    p.mode = _START if new_breaks > 0 or p.mode == _EULER else _FIRST
     if p.mode == _FIRST:
         p.trial = 0
         if not p.start and p.at >= (p.step + 1) / p.steps:
@@ -837,14 +837,14 @@ def _give_up(t):
     """Return to the begin of the period, and begin anew with steps half as long."""
     p = progress_of(t)[0]
     x = _changing(t)
-    kept = table_at(t.kept)
+    copies = table_at(t.kept)
     if p.steps > 1 or p.fragile:
-        copy_numbers(x, kept[0])
+        copy_numbers(x, copies[0])
     else:
         if p.mode >= _EULER:
-            copy_numbers(x, kept[1])
+            copy_numbers(x, copies[1])
         _rewind(t)
-        copy_numbers(kept[0], x)
+        copy_numbers(copies[0], x)
     p.level = p.level + 1
     p.steps = 2 * p.steps
     p.step = p.trial = 0

@@ -73,12 +73,12 @@ def collect_wrench(t, body, i, speed):
     add_body_drag(body, body.drag, t.wind, wrench)
     if body.near != 0:
         add_corners(body, corners_of(t), solids_of(t), t.friction, wrench)
-    lost = -power_of(body, wrench)
+    loss = -power_of(body, wrench)
     if i > 0:
         add_rotors(body, rotors_of(t)[i - 1], speed[i - 1], t.wind, wrench)
     add_inputs(body, body.in_body, body.in_world, wrench)
-    t.driven += power_of(body, wrench) + lost
-    t.lost += lost
+    t.driven += power_of(body, wrench) + loss
+    t.lost += loss
 
 
 @compiled()

@@ -115,10 +115,10 @@ def find_cables(t):
         cable.free_acceleration = dot(along, a) + (across / distance if distance > 0.0 else 0.0)
         put(cable.along, along)
         arm = cross(cable.load_point, rotate_back(load.rotation, along))
-        turned = rotate_back(root.angular, arm)
+        turn = rotate_back(root.angular, arm)
         for i in range(3):
             cable.lever[i] = root.linear * along[i]
-            cable.lever[3 + i] = turned[i]
+            cable.lever[3 + i] = turn[i]
         arm = cross(cable.drone_point, rotate_back(drone.rotation, along))
         put(cable.drone_turn, times(drone.inverse_inertia, arm))
         cable.own = drone.inverse_mass + dot(arm, cable.drone_turn)
@@ -505,7 +505,7 @@ def capture(t, shallow_m):
     slack cable that would be at most so much short of its length before it is back is taken as
     taut, with what is left of its rate removed.
     """
-    found = False
+    any_captured = False
     for c in cables_of(t):
         short_m = max(-c.gap - AT_LENGTH_M, 0.0)
         if c.taut != 0 or short_m > shallow_m or not -SHALLOW_RATE_M_S < c.rate < 0.0:
@@ -513,8 +513,8 @@ def capture(t, shallow_m):
         separating = c.free_acceleration - product(c.lever, t.load.pull)
         if separating > 0.0 and c.rate**2 < 2.0 * (shallow_m - short_m) * separating:
             c.taut = 1
-            found = True
-    return found
+            any_captured = True
+    return any_captured
 
 
 @compiled()

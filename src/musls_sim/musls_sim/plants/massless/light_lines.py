@@ -246,8 +246,10 @@ class MasslessPlant(LightLinesPlant):
         if motion.load_wrench is not None:
             enu = enu.copy()
             enu[0] += motion.load_wrench(begin_s + self.period_s / 2)
-        held = PlantInputs(np.zeros_like(t.speed), inputs.wind_enu_m_s, inputs.wrench_body, enu)
-        count = self._advance(held, self.period_s)
+        plant_inputs = PlantInputs(
+            np.zeros_like(t.speed), inputs.wind_enu_m_s, inputs.wrench_body, enu
+        )
+        count = self._advance(plant_inputs, self.period_s)
         self.reaction.end_force_n[:] = t.cables["impulse"] / self.period_s
         vars(self.reaction.audit).update(vars(self.audit))
         return count
@@ -285,20 +287,20 @@ class MasslessPlant(LightLinesPlant):
     def _change_cable(self, change: CutCable | ReleaseHook | AttachHook) -> None:
         i = change.cable - 1
         cables = self.records.cables
-        held = self.held_by[i]
+        holder = self.held_by[i]
         if isinstance(change, AttachHook):
-            if held == "drone":
+            if holder == "drone":
                 cables["length"][i] = self.system.cables[i].length_m
                 self.held_by[i] = "both"
             return
         for field, value in (("length", ENDLESS_M), ("taut", 0), ("tension", 0.0)):
             cables[field][i] = value
-        left = "drone"
+        next_holder = "drone"
         if isinstance(change, CutCable):
-            left = "nobody"
+            next_holder = "nobody"
         elif change.at == "drone":
-            left = "load"
-        self.held_by[i] = left if held in ("both", left) else "nobody"
+            next_holder = "load"
+        self.held_by[i] = next_holder if holder in ("both", next_holder) else "nobody"
 
     def hook_is_open(self, cable: int) -> bool:
         """See `interface.Plant`."""
@@ -341,13 +343,13 @@ class MasslessPlant(LightLinesPlant):
         not held at both ends hangs from its drone, or lies as a point.
         """
         cable = self.system.cables[index]
-        held = self.held_by[index]
+        holder = self.held_by[index]
         points = cable.links + 1
         low, high = self._ends(index)
-        if held == "both":
+        if holder == "both":
             return hanging_line(low, high, cable.length_m, points, self._ground)
-        top = low if held == "load" else high
-        along = np.linspace(cable.length_m if held == "drone" else 0.0, 0.0, points)
+        top = low if holder == "load" else high
+        along = np.linspace(cable.length_m if holder == "drone" else 0.0, 0.0, points)
         line: Array = top[..., None, :] - along[:, None] * UP
         return line
 
@@ -432,8 +434,8 @@ class LineState(LocalState):
             y["omega"][1:] = spins
             angles = np.einsum("nij,nj->ni", self._axes, shift[6 : 6 + 2 * n].reshape(n, 2))
             sweep = np.einsum("nij,nj->ni", self._axes, rates[6 : 6 + 2 * n].reshape(n, 2))
-            turned = matrix(from_rotation_vector(angles))
-            along = np.einsum("nij,nj->ni", turned, self._along)
+            rotation = matrix(from_rotation_vector(angles))
+            along = np.einsum("nij,nj->ni", rotation, self._along)
             length = plant.records.cables["length"][:, None]
             load, load_rate, drone, drone_rate = self._arms()
             y["position"][1:] = y["position"][0] + load + length * along - drone
@@ -463,11 +465,11 @@ class LineState(LocalState):
             # u x u' = w - u (u . w), and w has parts along the two axes alone
             tilt = np.einsum("nij,ni->nj", self._axes, along)
             gram = np.eye(2) - tilt[:, :, None] * tilt[:, None, :]
-            seen = np.einsum("nij,ni->nj", self._axes, np.cross(along, rate))
-            sweep = np.linalg.solve(gram, seen[..., None])
+            right_side = np.einsum("nij,ni->nj", self._axes, np.cross(along, rate))
+            sweep = np.linalg.solve(gram, right_side[..., None])
             rates[6 : 6 + 2 * n] = sweep.ravel()
-            turned = rotation_vector(product(back[1:], y["attitude"][1:]))
-            shift[6 + 2 * n :] = turned.ravel()
+            turns = rotation_vector(product(back[1:], y["attitude"][1:]))
+            shift[6 + 2 * n :] = turns.ravel()
             rates[6 + 2 * n :] = y["omega"][1:].ravel()
         return shift, rates - self._rates
 

@@ -219,12 +219,12 @@ rotors_of = grid_opener("rotors", ROTOR)
 @compiled()
 def keep_inputs(t, wind, in_body, in_world):
     """Write the inputs into the records; whether wind or wrenches differ from those before."""
-    held = t.wind
+    old_wind = t.wind
     changed = False
     bodies = bodies_of(t)
     for k in range(3):
-        changed |= held[k] != wind[k]
-        held[k] = wind[k]
+        changed |= old_wind[k] != wind[k]
+        old_wind[k] = wind[k]
     for i in range(len(bodies)):
         body = bodies[i]
         for k in range(6):
@@ -238,9 +238,9 @@ def keep_inputs(t, wind, in_body, in_world):
 def show_bodies(t, period):
     """Write `PlantState.motion`."""
     bodies = bodies_of(t)
-    shown = table_at(t.shown)
+    motion = table_at(t.shown)
     for i in range(len(bodies)):
-        collect_state(bodies[i], period, shown[i])
+        collect_state(bodies[i], period, motion[i])
 
 
 # ---------- The records of a system in its start

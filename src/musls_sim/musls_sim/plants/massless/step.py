@@ -202,8 +202,8 @@ def trial(t, now, h):
     spin_to(t, now + h, end_speed)
     for c in cables:
         c.least = np.inf
-    driven = t.first_driven
-    lost = t.first_lost
+    drive_power = t.first_driven
+    loss_power = t.first_lost
     for stage in range(1, 5):
         for body in moving:
             if stage == 1:
@@ -217,13 +217,13 @@ def trial(t, now, h):
                 move(body.state, body.begin, h / 6.0, body.total)
                 normalise(body.state.attitude)
         if stage == 4:
-            t.mean_driven = driven / 6.0
-            t.mean_lost = lost / 6.0
+            t.mean_driven = drive_power / 6.0
+            t.mean_lost = loss_power / 6.0
         ahead, speed = (0.5 * h, middle_speed) if stage < 3 else (h, end_speed)
         rates(t, speed, now + ahead)
         weight = 2.0 if stage < 3 else 1.0
-        driven += weight * t.driven
-        lost += weight * t.lost
+        drive_power += weight * t.driven
+        loss_power += weight * t.lost
         if stage < 3:
             for c in cables:
                 c.least = min(c.least, c.tension)
@@ -236,11 +236,11 @@ def events_crossed(t):
     Slack cables: gap beyond the threshold; taut ones: how far tension is below zero.
     """
     noise = t.tension_noise
-    found = False
+    any_crossed = False
     for c in cables_of(t):
         c.value = c.gap - c.threshold if c.taut == 0 else -c.tension - noise
-        found |= c.value > 0.0
-    return found
+        any_crossed |= c.value > 0.0
+    return any_crossed
 
 
 @compiled()

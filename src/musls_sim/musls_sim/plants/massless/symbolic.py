@@ -63,19 +63,19 @@ def symbolic(
     pushes = []
     spun = []
     for i, drone in enumerate(system.drones):
-        given = u[4 * i : 4 * i + 4]
-        pushes.append((bodies[1 + i].rotation @ ca.vertcat(0, 0, given[0]), given[1:]))
+        wrench = u[4 * i : 4 * i + 4]
+        pushes.append((bodies[1 + i].rotation @ ca.vertcat(0, 0, wrench[0]), wrench[1:]))
         spun.append(_rotors(drone, bodies[1 + i], speeds[r * i : r * (i + 1)], wind))
-    given = ["x", "u", "wind"]
+    names = ["x", "u", "wind"]
     rate, tension = _motion(system, bodies, pushes, wind, gravity_m_s2)
-    turned, _ = _motion(system, bodies, spun, wind, gravity_m_s2)
+    rotor_rate, _ = _motion(system, bodies, spun, wind, gravity_m_s2)
     gaps = [_cable(system, bodies, k) for k in range(n)]
     return SymbolicSystem(
-        ca.Function("dynamics", [x, u, wind], [rate], given, ["rate"]),
+        ca.Function("dynamics", [x, u, wind], [rate], names, ["rate"]),
         ca.Function(
-            "rotor_dynamics", [x, speeds, wind], [turned], ["x", "speeds", "wind"], ["rate"]
+            "rotor_dynamics", [x, speeds, wind], [rotor_rate], ["x", "speeds", "wind"], ["rate"]
         ),
-        ca.Function("tensions", [x, u, wind], [tension], given, ["tension_n"]),
+        ca.Function("tensions", [x, u, wind], [tension], names, ["tension_n"]),
         ca.Function(
             "stretch",
             [x],

@@ -284,9 +284,9 @@ def eliminate(t, k, h):
         row = slacks_of(t)[body.slides]
         inertia, coupling, mass = slide_below(row, body, inertia, coupling, mass, h)
         drift = read3(row.drift)
-        held = row.left * row.inverse
-        moment = add(moment, add(times9(coupling, drift), scale(held, row.turning)))
-        force = add(force, add(sym_times(mass, drift), scale(held, row.pushing)))
+        own_change = row.left * row.inverse
+        moment = add(moment, add(times9(coupling, drift), scale(own_change, row.turning)))
+        force = add(force, add(sym_times(mass, drift), scale(own_change, row.pushing)))
     whole = 0.0
     for d in range(body.first, body.first + body.freedom):
         whole += rate[d] * rate[d]
@@ -311,19 +311,19 @@ def eliminate(t, k, h):
         )
         u, v = sym_times(inertia, axis), back_times9(coupling, axis)
         inverse = 1.0 / (dot(axis, u) + row.felt)
-        left = row.torque - dot(axis, moment)
+        net_torque = row.torque - dot(axis, moment)
         put(row.turning, u)
         put(row.pushing, v)
         put(row.drift, drift)
-        row.left = left
+        row.left = net_torque
         row.inverse = inverse
         p = scale(inverse, u)
         q = scale(inverse, v)
         inertia = sym_less(inertia, p, u)
         coupling = less9(coupling, p, v)
         mass = sym_less(mass, q, v)
-        moment = add(moment, add(sym_times(inertia, drift), scale(left, p)))
-        force = add(force, add(back_times9(coupling, drift), scale(left, q)))
+        moment = add(moment, add(sym_times(inertia, drift), scale(net_torque, p)))
+        force = add(force, add(back_times9(coupling, drift), scale(net_torque, q)))
     r = read3(body.arm)
     centripetal = add(cross(w, cross(w, r)), cross(s, cross(s, r)))
     put(body.centripetal, centripetal)
@@ -344,12 +344,12 @@ def slide_below(row, body, inertia, coupling, mass, h):
     drift = scale(2.0 * row.middle_rate, cross(body.omega, e))
     drift = add_scaled(drift, 2.0 * (row.middle_rate - row.rate), cross(body.swing, e))
     u, v = times9(coupling, e), sym_times(mass, e)
-    pull, felt = (-row.weight, 0.0) if row.state == SLACK else pull_of(row, h)
+    pull, loss = (-row.weight, 0.0) if row.state == SLACK else pull_of(row, h)
     row.beyond = dot(e, v)
     put(row.turning, u)
     put(row.pushing, v)
     put(row.drift, drift)
-    row.inverse = 1.0 / (dot(e, v) + felt)
+    row.inverse = 1.0 / (dot(e, v) + loss)
     row.left = pull - dot(e, body.force)
     p = scale(row.inverse, u)
     q = scale(row.inverse, v)
@@ -387,14 +387,14 @@ def accelerate(t, k):
     for d in range(i, i + body.freedom):
         row = rows[d]
         angular = add(angular, row.drift)
-        held = dot(row.turning, angular) + dot(row.pushing, linear)
-        change[d] = (row.left - held) * row.inverse
+        resistance = dot(row.turning, angular) + dot(row.pushing, linear)
+        change[d] = (row.left - resistance) * row.inverse
         angular = add(angular, scale(change[d], row.axis))
     if body.slides >= 0:
         row = slacks_of(t)[body.slides]
         linear = add(linear, row.drift)
-        held = dot(row.turning, angular) + dot(row.pushing, linear)
-        row.change = (row.left - held) * row.inverse
+        resistance = dot(row.turning, angular) + dot(row.pushing, linear)
+        row.change = (row.left - resistance) * row.inverse
         linear = add_scaled(linear, row.change, row.along)
     put(body.angular, angular)
     put(body.linear, linear)
@@ -425,8 +425,8 @@ def transmitted_force(body):
     """Force that a joint transmits to its body, from the body's acceleration."""
     h = read9(body.coupling)
     m = read6(body.inert)
-    held = add(back_times9(h, body.angular), sym_times(m, body.linear))
-    return add(held, body.force)
+    inertia_force = add(back_times9(h, body.angular), sym_times(m, body.linear))
+    return add(inertia_force, body.force)
 
 
 # ---------- Torques of the joints
@@ -454,15 +454,15 @@ def joint_torque(row, damping, angle, rate, slip, last_change, h):
     c = damping
     k = row.stiffness
     torque = -c * (rate - 0.25 * h * last_change) - k * angle
-    felt = 0.75 * h * c + 0.25 * h * h * k
+    loss = 0.75 * h * c + 0.25 * h * h * k
     if row.friction > 0.0:
         c = row.friction / math.sqrt(slip + STICK_RATE_RAD_S * STICK_RATE_RAD_S)
         torque -= c * rate
-        felt += h * c
+        loss += h * c
     if row.second == 1 and abs(angle) > STOP_RAD:
-        bent = angle - math.copysign(STOP_RAD, angle)
+        excess = angle - math.copysign(STOP_RAD, angle)
         c = STOP_DAMPING_N_M_S_RAD
         k = STOP_STIFFNESS_N_M_RAD
-        torque -= k * (bent + 0.5 * h * rate) + c * rate
-        felt += h * c + 0.5 * h * h * k
-    return torque, felt
+        torque -= k * (excess + 0.5 * h * rate) + c * rate
+        loss += h * c + 0.5 * h * h * k
+    return torque, loss

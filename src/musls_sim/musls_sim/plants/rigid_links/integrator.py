@@ -305,21 +305,21 @@ def add_work(t, h):
     rows = coordinates_of(t)
     rate = numbers_at(t.rate)
     change = numbers_at(t.change)
-    driven = -t.air
-    lost = -t.air
+    drive_power = -t.air
+    loss_power = -t.air
     for d in range(rate.shape[0]):
         torque = rows[d].torque - rows[d].felt * change[d]
-        lost -= torque * (rate[d] + 0.5 * h * change[d])
+        loss_power -= torque * (rate[d] + 0.5 * h * change[d])
     for i in range(selected.shape[0]):
         body = bodies[selected[i]]
-        driven += power_of(body, body.wrench)
+        drive_power += power_of(body, body.wrench)
     if t.touches != 0:
         for k in range(bodies.shape[0]):
-            lost -= power_of_ground(bodies[k], edges, h, t.ground)
-    t.work += h * driven
-    t.loss += h * lost
-    t.absolute_work += h * abs(driven)
-    t.exchanged += h * (abs(driven) + abs(lost))
+            loss_power -= power_of_ground(bodies[k], edges, h, t.ground)
+    t.work += h * drive_power
+    t.loss += h * loss_power
+    t.absolute_work += h * abs(drive_power)
+    t.exchanged += h * (abs(drive_power) + abs(loss_power))
 
 
 # ---------- Drones that are moved along prescribed paths

@@ -449,8 +449,8 @@ def build_records(
     t["ground"] = ground_height_enu_m if soft else np.nan
     t["ahead"] = ahead_s
     t["fresh"] = 1
-    shown = np.zeros((1 + n, 16))
-    shown[:, 6] = 1.0
+    motion = np.zeros((1 + n, 16))
+    motion[:, 6] = 1.0
     arrays = {
         "system": t,
         "bodies": bodies,
@@ -469,7 +469,7 @@ def build_records(
         "target": np.zeros((n, 7)),
         "compliance": np.zeros((0, 0)),
         "begin_force": np.zeros((n, 6)),
-        "shown": shown,
+        "shown": motion,
         "force": np.zeros((n, 2, 3)),
         "peak": np.zeros(n),
         "solids": solids,
@@ -949,8 +949,8 @@ def jacobians(t: LinkTables) -> Array:
 def shifted(jacobian: Array, arm: Array) -> Array:
     """The Jacobian of a point at an arm from that of another point of the body, (6, c)."""
     linear = jacobian[3:] + np.cross(jacobian[:3].T, arm).T
-    moved: Array = np.vstack([jacobian[:3], linear])
-    return moved
+    at_arm: Array = np.vstack([jacobian[:3], linear])
+    return at_arm
 
 
 def of_centres(t: LinkTables) -> tuple[Array, Array]:

@@ -159,14 +159,14 @@ def correct_piece(t, piece, first):
     mass = now.mass
     centre = scale(1.0 / mass, piece.centre)
     shift = sub(centre, scale(1.0 / mass, now.centre))
-    missing = sub(piece.momentum, now.momentum)
+    lack = sub(piece.momentum, now.momentum)
     turning = sub(piece.angular_momentum, add(now.angular_momentum, cross(shift, now.momentum)))
-    turning = sub(turning, cross(centre, missing))  # about the centre of mass
+    turning = sub(turning, cross(centre, lack))  # about the centre of mass
     around = sub(now.angular_momentum, cross(now.centre, scale(1.0 / mass, now.momentum)))
     increase_by(now.inertia, inertia_of_point(-1.0 / mass, now.centre))
     turn = sym_times(sym_inverse(read6(now.inertia)), turning)
     arm = sub(add(sub(first.position, piece.pivot), shift), centre)
-    push = add_scaled(cross(turn, arm), 1.0 / mass, missing)
+    push = add_scaled(cross(turn, arm), 1.0 / mass, lack)
     put(piece.place, first.position)
     put(piece.shift, shift)
     put(piece.turn, turn)
@@ -174,8 +174,8 @@ def correct_piece(t, piece, first):
     increase(first.place, shift)
     increase(rate[i : i + 3], turn)
     increase(rate[i + 3 : i + 6], push)
-    increase(t.made, missing)
-    now.kinetic += dot(missing, add_scaled(now.momentum, 0.5, missing)) / mass
+    increase(t.made, lack)
+    now.kinetic += dot(lack, add_scaled(now.momentum, 0.5, lack)) / mass
     now.kinetic += dot(turn, add_scaled(around, 0.5, turning))
 
 

@@ -104,17 +104,17 @@ def move_plant(address):
         keep_inputs(t, inputs)
         count = levels.substeps << level
         verdict = OK
-        held = limits[level]
+        level_limits = limits[level]
         for _ in range(count):
             now = NOT_FINITE
             if step(t, levels.period / count):
-                now = check_step(t, held)
+                now = check_step(t, level_limits)
             verdict = max(verdict, now)
             if now in (RUNAWAY, NOT_FINITE):
                 verdict = now
                 break
         if verdict not in (RUNAWAY, NOT_FINITE):
-            verdict = end_period(t, verdict, held)
+            verdict = end_period(t, verdict, level_limits)
         if verdict in (OK, DOUBTFUL, AT_STOP) or level == levels.last:
             break
         level += 1
@@ -146,8 +146,8 @@ def advance_guided(address, h, inputs, limits, poses, load):
         begin_step(t, h)
         if k == 0:
             off_paths(t, poses[0], off)
-        left = (count - 1 - k) / count
-        aim(target, poses[k + 1], off, smooth_share(left))
+        rest_share = (count - 1 - k) / count
+        aim(target, poses[k + 1], off, smooth_share(rest_share))
         if not guided_step(t, h):
             return NOT_FINITE
         now = check_step(t, limits)
@@ -268,12 +268,12 @@ def end_period(t, verdict, limits):
     if not fastest_body(bodies_of(t))[1] < SPEED_LIMIT_M_S:
         return RUNAWAY
     before = t.ledger.balance
-    held = limits[0]
-    account(t, held.period)
-    energy = check_energy(t.ledger, before, held.weight, held.energy)
+    level_limits = limits[0]
+    account(t, level_limits.period)
+    energy = check_energy(t.ledger, before, level_limits.weight, level_limits.energy)
     if energy == SPURIOUS_ENERGY or verdict == OK:
         verdict = energy
-    collect(t, held.period)
+    collect(t, level_limits.period)
     if verdict == OK and t.stopped == 0:
         t.stopped = stopped_body(t)
         if t.stopped != 0:
@@ -299,9 +299,9 @@ def collect(t, period):
     """Write the motion of load and drones into `PlantState.motion`."""
     bodies = bodies_of(t)
     selected = selected_of(t)
-    shown = table_at(t.shown)
+    motion = table_at(t.shown)
     for i in range(selected.shape[0]):
-        collect_state(bodies[selected[i]], period, shown[i])
+        collect_state(bodies[selected[i]], period, motion[i])
 
 
 @compiled()
@@ -356,10 +356,10 @@ def account(t, period):
     ledger.spurious = max(ledger.spurious, ledger.balance - ledger.low)
     ledger.high = max(ledger.high, ledger.balance)
     ledger.lost = max(ledger.lost, ledger.high - ledger.balance)
-    kept = 1.0 - period / MEMORY_S
-    ledger.recent = max(kept * ledger.recent + gained, 0.0)
-    ledger.recent_exchanged = kept * ledger.recent_exchanged + t.exchanged
-    put(ledger.recent_impulse, add_scaled(t.made, kept, ledger.recent_impulse))
+    decay = 1.0 - period / MEMORY_S
+    ledger.recent = max(decay * ledger.recent + gained, 0.0)
+    ledger.recent_exchanged = decay * ledger.recent_exchanged + t.exchanged
+    put(ledger.recent_impulse, add_scaled(t.made, decay, ledger.recent_impulse))
     ledger.now_kinetic = kinetic
 
 

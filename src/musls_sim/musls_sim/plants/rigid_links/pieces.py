@@ -88,14 +88,14 @@ def closed(pieces: Pieces, body: int, original: TreeBody, placed: Placed) -> Pie
     momenta = np.einsum("kij,kja,a->ki", inertia, centre, pieces.velocities, optimize=True)
     load = before.bodies[0]
     place = load["position"] + load["rotation"] @ original.joint_in_parent_position_m
-    drawn = _drawn(pieces, body, place, before)
-    turn = load["rotation"].T @ placed(drawn).bodies[body]["rotation"]
+    at_hook = _drawn(pieces, body, place, before)
+    turn = load["rotation"].T @ placed(at_hook).bodies[body]["rotation"]
     relative = hook.joint_in_parent_rotation.T @ turn @ hook.joint_in_child_rotation
-    joined = _with(drawn, body, hook, rotation_vector(from_matrix(relative)), np.zeros(3))
-    after = placed(joined)
+    result = _with(at_hook, body, hook, rotation_vector(from_matrix(relative)), np.zeros(3))
+    after = placed(result)
     right = np.einsum("kia,ki->a", of_centres(after)[0], momenta)
     rates = np.asarray(np.linalg.solve(joint_space_inertia(after), right), np.float64)
-    return replace(joined, velocities=rates)
+    return replace(result, velocities=rates)
 
 
 def _with(pieces: Pieces, body: int, joint: TreeBody, place: Array, rate: Array) -> Pieces:
@@ -125,16 +125,16 @@ def _drawn(pieces: Pieces, body: int, place: Array, records: LinkTables) -> Piec
     joints = np.arange(6, end - begin)
     inertia[joints, joints] += STIFF_M2 * records.bodies["mass"][body:last].sum()
     way = place - pieces.positions[begin + 3 : begin + 6]
-    given = np.zeros(end - begin, bool)
-    given[3:6] = True
-    moved = np.zeros(end - begin)
-    moved[given] = way
-    moved[~given] = np.linalg.solve(inertia[~given][:, ~given], -inertia[~given][:, given] @ way)
+    mask = np.zeros(end - begin, bool)
+    mask[3:6] = True
+    shift = np.zeros(end - begin)
+    shift[mask] = way
+    shift[~mask] = np.linalg.solve(inertia[~mask][:, ~mask], -inertia[~mask][:, mask] @ way)
     positions = pieces.positions.copy()
     turn = product(
-        from_rotation_vector(moved[:3]), from_rotation_vector(positions[begin : begin + 3])
+        from_rotation_vector(shift[:3]), from_rotation_vector(positions[begin : begin + 3])
     )
-    positions[begin:end] += moved
+    positions[begin:end] += shift
     positions[begin : begin + 3] = rotation_vector(turn)
     positions[begin + 3 : begin + 6] = place
     return replace(pieces, positions=positions)

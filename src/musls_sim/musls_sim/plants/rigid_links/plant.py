@@ -449,8 +449,8 @@ class RigidLinksPlant(Plant):
         paths = self._paths(motion, step_s, count)
         limits = levels.limits[level]
         command = np.ascontiguousarray(inputs.rotor_command_rad_s)
-        held = command, inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
-        verdict = advance_guided(self.address, step_s, held, limits, *paths)
+        input_arrays = command, inputs.wind_enu_m_s, inputs.wrench_body, inputs.wrench_enu
+        verdict = advance_guided(self.address, step_s, input_arrays, limits, *paths)
         if verdict not in (OK, DOUBTFUL, AT_STOP) and level < levels.last:
             return False
         if not self._balanced(level):
@@ -514,8 +514,8 @@ class RigidLinksPlant(Plant):
             start_j=audit.energy_j,
             energy_j=float(system["ledger"]["energy"]),
         )
-        allowed = ENERGY_FLOOR_J + ENERGY_SHARE * period.absolute_work_j
-        if level < self.levels.last and abs(period.missing_j) > allowed:
+        limit_j = ENERGY_FLOOR_J + ENERGY_SHARE * period.absolute_work_j
+        if level < self.levels.last and abs(period.missing_j) > limit_j:
             return False
         audit.add(period)
         links = self.records.bodies["rotation"][self.tree.drone - 1]
@@ -714,12 +714,12 @@ class ChainState(LocalState):
     def advance(self, inputs: PlantInputs, time_s: float) -> None:
         """See `interface.LocalState`."""
         levels = self._plant.levels.record
-        kept = levels.copy()
+        backup = levels.copy()
         levels["present"] = levels["last"] = 0
         levels["substeps"] = 1
         levels["period"] = time_s
         self._plant._move(move_plant, inputs)
-        levels[:] = kept
+        levels[:] = backup
 
 
 def check_stops(system: SlungLoadSystem, tree: Tree, positions: Array, *, evenly: bool) -> None:

@@ -128,8 +128,8 @@ def slacks_hold(t, h, turn):
                 hold = False
             continue
         row.middle_rate = row.rate + 0.5 * h * row.change
-        pull, felt = pull_of(row, h)
-        state = STRETCHED if pull - felt * row.change > -row.weight else SLACK
+        pull, loss = pull_of(row, h)
+        state = STRETCHED if pull - loss * row.change > -row.weight else SLACK
         if turn < CHANGES and state != row.state:
             row.state = state
             hold = False
@@ -170,10 +170,10 @@ def end_slack(t, h):
         if pull > -row.weight and swing > row.jerk**2:
             t.stiff = max(t.stiff, row.stiffness * row.lightness)
         if row.state == STRETCHED and swing < (FADES * row.jerk) ** 2:
-            missing = min(max(row.tension - row.rest, -row.jerk), row.jerk)
+            gap = min(max(row.tension - row.rest, -row.jerk), row.jerk)
             inertia = FOLLOW_RATIO / row.lightness
-            row.rest += h * missing * min(1.0 / FOLLOW_S, row.damping / inertia)
-            if missing**2 + moving < (RESTS * row.jerk) ** 2:
+            row.rest += h * gap * min(1.0 / FOLLOW_S, row.damping / inertia)
+            if gap**2 + moving < (RESTS * row.jerk) ** 2:
                 row.state = NONE
 
 

@@ -152,8 +152,8 @@ def _configuration_of(
     configuration, reached = slung_state(
         system, places[0], turns[0], places[1:], turns[1:], gravity_m_s2
     )
-    for i, (wanted, rotation) in enumerate(zip(turns[1:], reached, strict=True)):
-        miss = np.linalg.norm(rotation_vector(from_matrix(wanted.T @ rotation)))
+    for i, (target, rotation) in enumerate(zip(turns[1:], reached, strict=True)):
+        miss = np.linalg.norm(rotation_vector(from_matrix(target.T @ rotation)))
         if miss > ATTITUDE_MISS_RAD:
             raise ConfigError(
                 f"start.drones.{i}.orientation_wxyz: cable_{i + 1} does not twist, so the yaw of "
@@ -171,8 +171,8 @@ def _rates_of(plant: RigidLinksPlant, motion: BodyMotion) -> Array:
     jacobian = np.vstack(list(jacobians(plant.records)[plant.tree.drone]))
     rates = np.hstack([motion.omega_enu_rad_s, motion.velocity_enu_m_s])
     free = rates[0]
-    wanted = rates[1:].ravel()
-    rest = wanted - jacobian[:, :6] @ free
+    target = rates[1:].ravel()
+    rest = target - jacobian[:, :6] @ free
     joints = np.linalg.lstsq(jacobian[:, 6:], rest, rcond=1e-9)[0]
     miss = np.abs(jacobian[:, 6:] @ joints - rest).reshape(-1, 6).max(axis=1)
     worst = int(miss.argmax())

@@ -65,8 +65,8 @@ def fly_autopilots(address):
     constants = fields.constants(w)
     states = fields.state(w)
     mixers = fields.mixers(w)
-    known = fields.estimate(w)
-    step_drones(fields.setpoint(w), known[1:], constants, states, mixers, fields.throttle(w))
+    estimate = fields.estimate(w)
+    step_drones(fields.setpoint(w), estimate[1:], constants, states, mixers, fields.throttle(w))
     before = w.on_ground
     w.on_ground = 0
     for i in range(n):
@@ -91,12 +91,12 @@ def no_commands(level: ControlLevel, n_drones: int, n_rotors: int) -> Array:
 def ask_for_places(address):
     """Write places and yaws that are commanded, those that are not NaN, into the set-points."""
     w = world_at(address)
-    sent = fields.sent(w)
-    asked = fields.asked(w)
+    setpoint = fields.sent(w)
+    command = fields.asked(w)
     for i in range(w.n_drones):
-        if math.isfinite(asked[i, 0]):
-            put(sent[i], asked[i])
-            sent[i, 9] = asked[i, 3]
+        if math.isfinite(command[i, 0]):
+            put(setpoint[i], command[i])
+            setpoint[i, 9] = command[i, 3]
 
 
 @CompiledStage
@@ -122,13 +122,13 @@ def measure_drones(address):
     w = world_at(address)
     n = w.n_drones
     drones = fields.attitude(w)
-    measured = fields.measured(w)
+    records = fields.measured(w)
     wrenches = fields.rotor_wrench(w)
     speeds = fields.speed(w)
-    measure(measured, fields.bodies(w)[1:], speeds, wrenches, fields.asked(w), w.period)
+    measure(records, fields.bodies(w)[1:], speeds, wrenches, fields.asked(w), w.period)
     for i in range(n):
-        put(drones[i].unmodelled_force, measured[i].force.value)
-        put(drones[i].unmodelled_moment, measured[i].moment.value)
+        put(drones[i].unmodelled_force, records[i].force.value)
+        put(drones[i].unmodelled_moment, records[i].moment.value)
 
 
 @CompiledStage
@@ -136,19 +136,19 @@ def turn_drones(address):
     """Turn the drones so that their thrust is the force."""
     w = world_at(address)
     n = w.n_drones
-    asked = fields.asked(w)
-    sent = fields.sent(w)
+    command = fields.asked(w)
+    setpoint = fields.sent(w)
     estimate = fields.estimate(w)
     drones = fields.attitude(w)
     gains = fields.gains(w)
     for i in range(n):
-        drones[i].yaw = asked[i, 3] if math.isfinite(asked[i, 3]) else sent[i, 9]
-        put(drones[i].force, sub(asked[i], drones[i].unmodelled_force))
+        drones[i].yaw = command[i, 3] if math.isfinite(command[i, 3]) else setpoint[i, 9]
+        put(drones[i].force, sub(command[i], drones[i].unmodelled_force))
     attitude_moments(drones, gains, estimate[1:, 6:10], estimate[1:, 10:13])
     moment = np.empty((n, 3))
     for i in range(n):
-        added = add(drones[i].moment, asked[i, 4:])
-        put(moment[i], sub(added, drones[i].unmodelled_moment))
+        total = add(drones[i].moment, command[i, 4:])
+        put(moment[i], sub(total, drones[i].unmodelled_moment))
     mix_all(w, drones["thrust"].copy(), moment)
 
 
@@ -157,41 +157,41 @@ def hold_rates(address):
     """Turn the drones at the body rates."""
     w = world_at(address)
     n = w.n_drones
-    asked = fields.asked(w)
+    command = fields.asked(w)
     drones = fields.rates(w)
     moment = np.empty((n, 3))
-    rate_moments(drones, asked[:, 1:], fields.estimate(w)[1:, 10:], w.period, moment)
-    mix_all(w, asked[:, 0].copy(), moment)
+    rate_moments(drones, command[:, 1:], fields.estimate(w)[1:, 10:], w.period, moment)
+    mix_all(w, command[:, 0].copy(), moment)
 
 
 @CompiledStage
 def give_thrust(address):
     """Mix thrust and moment."""
     w = world_at(address)
-    asked = fields.asked(w)
-    mix_all(w, asked[:, 0].copy(), asked[:, 1:4].copy())
+    command = fields.asked(w)
+    mix_all(w, command[:, 0].copy(), command[:, 1:4].copy())
 
 
 @CompiledStage
 def turn_rotors(address):
     """Hand rotor speeds on as they are."""
     w = world_at(address)
-    asked = fields.asked(w)
+    command = fields.asked(w)
     throttle = fields.throttle(w)
     for i in range(w.n_drones):
         for j in range(w.n_rotors):
-            throttle[i, 1, j] = asked[i, j]
+            throttle[i, 1, j] = command[i, j]
 
 
 @CompiledStage
 def push_bodies(address):
     """Put thrust and moment on the bodies at once; the rotors rest."""
     w = world_at(address)
-    asked = fields.asked(w)
+    command = fields.asked(w)
     wrench = fields.wrench_body(w)
     for i in range(w.n_drones):
-        put(wrench[1 + i], asked[i, 1:])
-        wrench[1 + i, 5] = asked[i, 0]
+        put(wrench[1 + i], command[i, 1:])
+        wrench[1 + i, 5] = command[i, 0]
 
 
 OF_LEVEL: dict[ControlLevel, CompiledStage] = {
@@ -244,7 +244,7 @@ def reference_of(w, ahead):
 def fly_payload(address):
     """Forces, yaws and moments of `PayloadController`."""
     w = world_at(address)
-    asked = fields.asked(w)
+    output = fields.asked(w)
     now = reference_of(w, 0)
     law = record_beyond(w, w.law, CABLE_LAW)
     coming = reference_of(w, round(load_of(law)[0].ahead_s / w.period)).derivatives
@@ -256,10 +256,10 @@ def fly_payload(address):
     payload_step(address_of(law), fields.bodies(w), now.derivatives, now.tilt, coming)
     commands = commands_of(law)
     for k in range(w.n_drones):
-        put(asked[k], commands[k].force)
-        asked[k, 3] = commands[k].yaw
-        put(asked[k, 4:], commands[k].moment)
-        put(asked[k, 7:], commands[k].counted)
+        put(output[k], commands[k].force)
+        output[k, 3] = commands[k].yaw
+        put(output[k, 4:], commands[k].moment)
+        put(output[k, 7:], commands[k].counted)
 
 
 @CompiledStage

@@ -54,8 +54,8 @@ def next_word(typing_context, stream):
         high = builder.trunc(builder.lshr(state, wide(64)), word)
         mixed = builder.xor(high, builder.trunc(state, word))
         turn = builder.lshr(high, word(58))
-        left = builder.shl(mixed, builder.and_(builder.neg(turn), word(63)))
-        return builder.or_(builder.lshr(mixed, turn), left)
+        upper = builder.shl(mixed, builder.and_(builder.neg(turn), word(63)))
+        return builder.or_(builder.lshr(mixed, turn), upper)
 
     return types.uint64(types.int64), generate
 
@@ -115,8 +115,10 @@ OWNERS = (
 
 def streams_in(session: object) -> NDArray[np.uint64]:
     """Streams of a session's noise; zeros where it draws none."""
-    found = (follow(session, owner) for owner in OWNERS)
-    return np.array([np.zeros(4, np.uint64) if one is None else numbers_of(one) for one in found])
+    generators = (follow(session, owner) for owner in OWNERS)
+    return np.array(
+        [np.zeros(4, np.uint64) if one is None else numbers_of(one) for one in generators]
+    )
 
 
 def streams_of(seed: int) -> NDArray[np.uint64]:

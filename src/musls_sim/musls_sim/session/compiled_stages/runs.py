@@ -43,11 +43,11 @@ class Runs:
         self._choosing = [stage for stage in self._rest if stage.choose is not None]
         self._chosen: list[Parts] | None = None
 
-    def _arrange(self, chosen: list[Parts]) -> None:
+    def _arrange(self, choices: list[Parts]) -> None:
         """Sort out what is compiled from now on."""
         self._world.read_rows()
-        self._chosen = chosen
-        parts_of = dict(zip(map(id, self._choosing), chosen, strict=True))
+        self._chosen = choices
+        parts_of = dict(zip(map(id, self._choosing), choices, strict=True))
         self._order: list[tuple[Stage, Parts]] = []
         self._due: list[Callable[[int], float]] = []
         self._telling: list[Stage] = []
@@ -91,9 +91,9 @@ class Runs:
         session = self._session
         world = self._world
         try:
-            told = self._run(end)
+            has_news = self._run(end)
             session.tick += 1
-            if told or session.tick >= end or session.finished:
+            if has_news or session.tick >= end or session.finished:
                 world.read_rows()
         except BaseException as error:
             if not isinstance(error, Exception):  # an interrupt, after any line
@@ -112,9 +112,9 @@ class Runs:
                 world.read_rows()
             if stage.step is not None:
                 stage.step(tick)
-        chosen = [stage.choose(tick) for stage in self._choosing if stage.choose is not None]
-        if chosen != self._chosen:
-            self._arrange(chosen)
+        choices = [stage.choose(tick) for stage in self._choosing if stage.choose is not None]
+        if choices != self._chosen:
+            self._arrange(choices)
         room = world.prepare(tick)
         periods = 0 if self._always_cut else self._free_periods(tick, min(end, tick + room))
         begin_s = perf_counter()
@@ -123,15 +123,15 @@ class Runs:
             now = world.now
             session.tick = int(now["tick"][0]) - 1 + int(now["failed"][0])
             ran = session.tick + 1 - tick
-            told = ran > 0 and self._account(ran)
+            has_news = ran > 0 and self._account(ran)
         else:
-            told = self._cut(tick)
+            has_news = self._cut(tick)
         if tick:  # the first period may have compiled what it calls
             session.plant_s += perf_counter() - begin_s
         for stage in self._telling:
-            if stage.step is not None and (told or stage.due(tick) <= session.tick):
+            if stage.step is not None and (has_news or stage.due(tick) <= session.tick):
                 stage.step(session.tick)
-        return told
+        return has_news
 
     def _free_periods(self, tick: int, end: int) -> int:
         """Periods from now on in which no stage in Python has anything to do; 0 if one has now."""
@@ -159,7 +159,7 @@ class Runs:
     def _cut(self, tick: int) -> bool:
         """Run one period, stages in Python between compiled ones."""
         world = self._world
-        told = not self._moves
+        has_news = not self._moves
         now = self._world.now
         for part in self._cut_by(tuple([due(tick) <= tick for due in self._due])):
             if not isinstance(part, _Run):
@@ -167,5 +167,5 @@ class Runs:
                 continue
             world.advance(part.addresses, 1)
             if part.moves:
-                told = self._account(1)
-        return told or bool(now["touches"][0] or now["emptied"][0])
+                has_news = self._account(1)
+        return has_news or bool(now["touches"][0] or now["emptied"][0])

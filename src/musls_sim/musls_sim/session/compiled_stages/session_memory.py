@@ -174,8 +174,8 @@ class World:
         if guidance.plays and plan is not None and plan is not self._plan:
             way = session.contingency
             self._plan = plan
-            gone = np.zeros(len(arrays["motors"]), bool) if way is None else way.gone
-            self._flown = rows_of(plan, gone, plan.begins | ~plan.plain)
+            is_gone = np.zeros(len(arrays["motors"]), bool) if way is None else way.gone
+            self._flown = rows_of(plan, is_gone, plan.begins | ~plan.plain)
             values |= self._flown
         self._copies = np.zeros(len(RECORDED), COPY)
         for copy, field in zip(np.split(self._copies, len(RECORDED)), RECORDED, strict=True):
@@ -254,8 +254,8 @@ class World:
         while True:
             piece = min(periods, PIECE)
             periods -= piece
-            ended = advance_worlds(stages, self.address, 0, 1, piece)
-            if not (ended and periods) or self._session.stopped:
+            complete = advance_worlds(stages, self.address, 0, 1, piece)
+            if not (complete and periods) or self._session.stopped:
                 break
 
     def read_rows(self) -> None:
@@ -274,17 +274,17 @@ class World:
         now = self.now
         if announced := int(now["announced"][0]):
             first = -(-tick // ANNOUNCE_EVERY)
-            for k, asked in enumerate(self._own["asked_rows"][:announced], start=first):
-                session.guidance.on_controller_acceleration(ANNOUNCE_EVERY * k, asked)
+            for k, acceleration in enumerate(self._own["asked_rows"][:announced], start=first):
+                session.guidance.on_controller_acceleration(ANNOUNCE_EVERY * k, acceleration)
         count = int(now["recorded"][0])
-        kept = int(now["kept"][0])
+        kept_rows = int(now["kept"][0])
         if (separation := session.separation) is not None and count:
             due, times_s = self._due(separation.every, rows.every, tick, count)
             places = rows.arrays["motion"][due, :, :3]
             for time_s, kind, what in separation.look_at(times_s, places):
                 session.events.note(time_s, kind, what)
         for observer in rows.observers:
-            due, times_s = self._due(observer.recalls, rows.keeps_every, tick, kept)
+            due, times_s = self._due(observer.recalls, rows.keeps_every, tick, kept_rows)
             if times_s:
                 observer.recall(times_s, session.plant.recalled(self._kept[due]))
             due, times_s = self._due(observer.every, rows.every, tick, count)

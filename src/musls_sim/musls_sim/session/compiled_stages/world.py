@@ -74,11 +74,11 @@ def advance_worlds(stages, address, apart, count, periods):
     Python has to decide something, in a period that then begins anew. Returns whether the last one
     came to its end.
     """
-    ended = False
+    complete = False
     for i in range(count):
         at = address + i * apart
         w = world_at(at)
-        ended = False
+        complete = False
         for _ in range(periods):
             if w.finished != 0 or w.failed != 0 or w.tick >= w.due:
                 break
@@ -86,12 +86,12 @@ def advance_worlds(stages, address, apart, count, periods):
                 call_at(stages[s], at)
                 if w.failed != 0 or w.tick >= w.due:
                     break
-            told = w.verdict != 0 or w.touches != 0 or w.emptied != 0 or w.landing != 0
-            if w.watched != 0 and told:
+            has_news = w.verdict != 0 or w.touches != 0 or w.emptied != 0 or w.landing != 0
+            if w.watched != 0 and has_news:
                 break
         else:
-            ended = True
-    return ended
+            complete = True
+    return complete
 
 
 @compiled()
@@ -110,10 +110,10 @@ def play_plan(address):
     time = w.tick * w.period
     setpoint = fields.sent(w)
     play = fields.play(w)
-    planned = fields.table(w)
+    table = fields.table(w)
     waits = fields.waits(w)
     places = fields.estimate(w)
-    due = due_row(play, waits, planned, places, time)
+    due = due_row(play, waits, table, places, time)
     row = max(0, min(due, w.rows - 1))
     w.is_new = 1 if row != play.row else 0
     w.ended = 1 if due >= w.rows else 0
@@ -126,7 +126,7 @@ def play_plan(address):
         play.row = row
         for i in range(w.n_drones):
             for k in range(12):
-                setpoint[i, k] = planned[row, i, k]
+                setpoint[i, k] = table[row, i, k]
         copy_table(fields.wanted(w), setpoint)  # two arrays where links may be lost
         w.watch = planned_row.watch
         if w.watched != 0:
@@ -142,19 +142,19 @@ def come_down(address):
     w = world_at(address)
     if w.is_new == 0:
         return
-    planned = fields.table(w)
+    table = fields.table(w)
     row = fields.play(w).row
     rows = fields.plan_rows(w)
-    found = fields.found(w)
+    findings = fields.found(w)
     down = fields.down(w)
     setpoint = fields.sent(w)
-    fed = planned[row, :, 6:]
-    spots = planned[w.rows - 1]
+    feed = table[row, :, 6:]
+    spots = table[w.rows - 1]
     if down.spread_from >= 0:
-        move_aside(setpoint, found[:, ASIDE:], down.spread_from, down.spread_rows, row)
-    give_back(setpoint[:, 6:], found, rows[row].share)
+        move_aside(setpoint, findings[:, ASIDE:], down.spread_from, down.spread_rows, row)
+    give_back(setpoint[:, 6:], findings, rows[row].share)
     places = fields.estimate(w)
-    look_down(down, found, rows, row, fed, spots, w.lies, w.carried_length, places)
+    look_down(down, findings, rows, row, feed, spots, w.lies, w.carried_length, places)
 
 
 @CompiledStage
@@ -208,10 +208,10 @@ def announce(address):
     w = world_at(address)
     if w.n_announced == 0 or w.tick % ANNOUNCE_EVERY != 0:
         return
-    sent = fields.sent(w)
+    setpoint = fields.sent(w)
     row = fields.asked_rows(w)[w.announced]
     for i in range(w.n_drones):
-        put(row[i], sent[i, 6:])
+        put(row[i], setpoint[i, 6:])
     w.announced += 1
 
 
@@ -350,10 +350,10 @@ def tell_motors(address):
     w = world_at(address)
     command = fields.command(w)
     motors = fields.motors(w)
-    told = fields.told(w)
+    speeds = fields.told(w)
     for i in range(w.n_drones):
         for j in range(w.n_rotors):
-            command[i, j] = motors[i] * told[i, j]
+            command[i, j] = motors[i] * speeds[i, j]
 
 
 @CompiledStage
@@ -441,9 +441,9 @@ def capture_motion(address):
     w = world_at(address)
     sensors = fields.sensors(w)
     ring = fields.ring(w)
-    known = fields.estimate(w)
+    estimate = fields.estimate(w)
     noise = fields.noise(w)
-    step_estimates(fields.sensed(w), known, noise, sensors, ring, w.tick, w.first)
+    step_estimates(fields.sensed(w), estimate, noise, sensors, ring, w.tick, w.first)
     if w.first == 0:
         feel_tension(w)
 
@@ -470,10 +470,10 @@ def watch_losses(address):
         return
     losses = fields.losses(w)
     tension = fields.tension(w)
-    wanted = fields.wanted(w)
+    setpoint = fields.wanted(w)
     time = (w.tick + 1) * w.period
     lifting = w.watch == TAKEN_UP
-    if look_for_losses(losses, fields.estimate(w), tension, wanted, time, lifting):
+    if look_for_losses(losses, fields.estimate(w), tension, setpoint, time, lifting):
         w.due = min(w.due, w.tick + 1)
 
 

@@ -103,13 +103,13 @@ def part(t, at):
             due = segment.marked > 0.0 or segment.cut_at <= at
             if segment.alive == 0.0 or not due:
                 continue
-            lost = strain_energy(t, cable, i)
+            loss = strain_energy(t, cable, i)
             if cable.bends:
-                lost += bending_energy(t, cable, i) + bending_energy(t, cable, i + 1)
-            t.sums.loss_breaks += lost
+                loss += bending_energy(t, cable, i) + bending_energy(t, cable, i + 1)
+            t.sums.loss_breaks += loss
             segment.broken_at = at
             segment.broken_tension = segment.tension
-            segment.broken_energy = lost
+            segment.broken_energy = loss
             segment.marked = 0.0
             segment.cut_at = math.inf
             segment.alive = segment.tension = 0.0
@@ -138,7 +138,7 @@ class Break:
 
 def take_breaks(tables: RigTables, begin_s: float, period_s: float) -> list[Break]:
     """Take what broke in a period out of the tables, in the order of time."""
-    found = []
+    breaks = []
     segments = tables.segments
     rows = np.flatnonzero(segments["broken_at"] >= 0.0)
     for row in rows[np.argsort(segments["broken_at"][rows], kind="stable")]:
@@ -147,6 +147,6 @@ def take_breaks(tables: RigTables, begin_s: float, period_s: float) -> list[Brea
             float(segments[name][row]) for name in ("broken_at", "broken_tension", "broken_energy")
         )
         number = int(row - tables.cables["first_segment"][cable])
-        found.append(Break(begin_s + at * period_s, cable, number, tension_n, energy_j))
+        breaks.append(Break(begin_s + at * period_s, cable, number, tension_n, energy_j))
     segments["broken_at"][rows] = -1.0
-    return found
+    return breaks

@@ -171,7 +171,7 @@ def assemble_cable(t, cable, losses, dh):
     surfaces = cable.surfaces > 0
     # Of the segment before: stiffness, pull, direction (none where it is broken), half its length.
     below = NOTHING
-    pulled = (0.0, 0.0, 0.0)
+    pull_before = (0.0, 0.0, 0.0)
     behind = (0.0, 0.0, 0.0)
     half = 0.0
     clear_ends(rows, cable)
@@ -192,7 +192,7 @@ def assemble_cable(t, cable, losses, dh):
             length += half
         a = node.stage.acceleration
         inertia = node.mass * (faster * faster)
-        force = add_scaled(sub(pull, pulled), -node.mass, (a[0], a[1], a[2] + t.gravity))
+        force = add_scaled(sub(pull, pull_before), -node.mass, (a[0], a[1], a[2] + t.gravity))
         own = sum_of(sum_of(below, block), (inertia, 0.0, 0.0, inertia, 0.0, inertia))
         outer = (0.0, 0.0, 0.0)
         slope = NOTHING
@@ -209,7 +209,7 @@ def assemble_cable(t, cable, losses, dh):
         own = sum_of(own, slope)
         set_rows(rows, cable, row_of(cable, i), own, block if cable.row_step > 0 else below, force)
         below = block
-        pulled = pull
+        pull_before = pull
         behind = ahead
 
 
@@ -219,7 +219,7 @@ def tension_error(t, cable, losses, dh):
     nodes = nodes_of(t)
     segments = segments_of(t)
     laws = laws_of(t)
-    worst = largest = lost = switched = 0.0
+    worst = largest = loss = switched = 0.0
     faster = 1.0 / dh
     shift = cable.length_shift / cable.segments
     feed = cable.rest_length_rate / cable.rest_length
@@ -239,10 +239,10 @@ def tension_error(t, cable, losses, dh):
         )
         worst = max(worst, abs(tension - linear))
         largest = max(largest, abs(linear))
-        lost += (linear - elastic) * strain_rate * segment.rest_length
+        loss += (linear - elastic) * strain_rate * segment.rest_length
         if cable.axial.slack and (linear > 0.0) != (segment.taut > 0.0):
             switched += 1.0
-    losses.cables += lost
+    losses.cables += loss
     losses.switched += switched
     return worst / (TENSION_SHARE * largest + t.tolerance)
 
@@ -253,7 +253,7 @@ def remember_strains(t):
 
     That is what users' laws stored meanwhile.
     """
-    stored = 0.0
+    energy = 0.0
     for cable in cables_of(t):
         if remembers(cable.axial):
             feed = cable.rest_length_rate / cable.rest_length
@@ -262,8 +262,8 @@ def remember_strains(t):
                 a, b = nodes_of(t)[cable.first_node + i], nodes_of(t)[cable.first_node + i + 1]
                 _, _, _, strain, rate = _stretch(segment, a, b, feed)
                 more = remember(cable.axial, segment.memory, strain, rate, t.since)
-                stored += more * segment.rest_length * segment.alive
-    return stored
+                energy += more * segment.rest_length * segment.alive
+    return energy
 
 
 # ---------- Momentum of the end lumps
@@ -435,10 +435,10 @@ def assemble_bending(t, cable, losses, dh):
     rows = rows_of(t)
     count = cable.segments
     damped = cable.bending_damping > 0.0
-    held = cable.clamped[0] + cable.clamped[1] > 0
+    has_clamp = cable.clamped[0] + cable.clamped[1] > 0
     omega_1 = bodies_of(t)[cable.body[0]].stage.omega
     omega_2 = bodies_of(t)[cable.body[1]].stage.omega
-    bent = i1 = 0.0
+    energy = i1 = 0.0
     t1 = t2 = u1 = u2 = twist_1 = twist_2 = (0.0, 0.0, 0.0)
     for i in range(count + 1):
         before = segments_of(t)[cable.first_segment + max(i - 1, 0)]
@@ -462,8 +462,8 @@ def assemble_bending(t, cable, losses, dh):
                 a, b = nodes[cable.first_node + i].stage, nodes[cable.first_node + i + 1].stage
                 gap = sub(b.velocity, a.velocity)
                 u2 = scale(i2, add_scaled(gap, -after.length_rate, after.direction))
-        missing = (first and cable.clamped[0] == 0) or (last and cable.clamped[1] == 0)
-        if missing or before.alive == 0.0 or after.alive == 0.0:
+        no_clamp = (first and cable.clamped[0] == 0) or (last and cable.clamped[1] == 0)
+        if no_clamp or before.alive == 0.0 or after.alive == 0.0:
             i1 = i2
             continue
         # The chord of a slack segment turns faster than the rope, which is bent within it.
@@ -475,13 +475,13 @@ def assemble_bending(t, cable, losses, dh):
         seen_1 = sub(u1, cross(spin, t1))
         seen_2 = sub(u2, cross(spin, t2))
         angle, on_2, on_1, moment, loss, projector = joint_moment(
-            t1, t2, seen_1, seen_2, stiffness, damping, held
+            t1, t2, seen_1, seen_2, stiffness, damping, has_clamp
         )
         twist = sub(scale(dot(moment, t1), t1), scale(dot(moment, t2), t2))
         twist_1 = add_scaled(twist_1, share_1, twist)
         twist_2 = add_scaled(twist_2, share_2, twist)
         losses.cables += loss
-        bent += 0.5 * stiffness * angle * angle
+        energy += 0.5 * stiffness * angle * angle
         block = _stiffness_of_joint(t1, t2, stiffness, damping / dh, projector)
         # Share of each point in t2 - t1, B of K = B^T P B: a clamp's direction stands for itself.
         low = -1.0 if first else i1
@@ -499,7 +499,7 @@ def assemble_bending(t, cable, losses, dh):
         add_right(rows, cable, i, add(scale(i1, on_1), scale(-i2, on_2)))
         add_right(rows, cable, at, scale(-low, on_1))
         i1 = i2
-    cable.bending_energy = bent
+    cable.bending_energy = energy
     put(cable.twist[0], twist_1)
     put(cable.twist[1], twist_2)
 

@@ -270,12 +270,12 @@ def axial_law(axial, laws, memory, strain, strain_rate, faster, since):
     else:
         rest = 0.0
         stiffer = 1.0
-        stored = 1.0
+        elastic_share = 1.0
         if axial.permanent_share > 0.0:
             most = memory.largest_strain
-            rest, stiffer, stored = bedding(axial.permanent_share, most, strain, strain_rate)
+            rest, stiffer, elastic_share = bedding(axial.permanent_share, most, strain, strain_rate)
         tension, slope, _ = first_stretch(axial, laws, stiffer * (strain - rest))
-        elastic = stored * tension
+        elastic = elastic_share * tension
         slope = stiffer * slope
     tension += axial.damping * strain_rate
     slope += axial.damping * faster
@@ -318,9 +318,9 @@ def remember(axial, memory, strain, strain_rate, since):
     _own(axial, memory, strain, strain_rate, since)
     for k in range(MOST_NUMBERS):
         memory.own[k] = axial.after[k]
-    stored = axial.after_energy[0] - memory.energy
+    gain = axial.after_energy[0] - memory.energy
     memory.energy = axial.after_energy[0]
-    return stored
+    return gain
 
 
 # ---------- The line that a cable is made of, and what it is where its system says nothing
@@ -340,20 +340,20 @@ def line_of(
     instead: dict[str, Any] = {} if ea_n is None else {"ea_n": ea_n, "law": None, "own_law": None}
     instead |= {} if damping_n_s is None else {"damping_n_s": damping_n_s}
     instead |= {} if ei_n_m2 is None else {"ei_n_m2": ei_n_m2}
-    given = replace(cable.elastic, **instead)
-    cable = replace(cable, elastic=given)
-    shared = {
-        f.name: getattr(given, f.name) for f in fields(LineProperties) if hasattr(given, f.name)
+    elastic = replace(cable.elastic, **instead)
+    cable = replace(cable, elastic=elastic)
+    common = {
+        f.name: getattr(elastic, f.name) for f in fields(LineProperties) if hasattr(elastic, f.name)
     }
-    own = given.own_law
+    own = elastic.own_law
     return LineProperties(
-        **shared
+        **common
         | {
             "ea_n": cable.ea_n if own is None else stiffness_at_rest(own),
-            "law_linear": given.law_interpolation == "linear",
+            "law_linear": elastic.law_interpolation == "linear",
             "damping_n_s": cable.axial_damping_n_s,
             "ei_n_m2": cable.ei_n_m2,
-            "slack": not given.rod,
+            "slack": not elastic.rod,
             "drag_across_n_s2_m3": cable.drag_across_n_s2_m3,
             "break_force_n": cable.break_force_n or np.inf,
         }

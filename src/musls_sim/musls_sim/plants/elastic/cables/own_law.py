@@ -123,7 +123,7 @@ def _compiled(kind: Any) -> Any:
     own = numba.njit(error_model="numpy", nogil=True)(kind.tension)
 
     def tension(law, before, after, strain, strain_rate, dt, energy):
-        found, stored = own(
+        result, stored_energy = own(
             record_at(law, law_type),
             record_at(before, memory_type),
             record_at(after, memory_type),
@@ -131,8 +131,8 @@ def _compiled(kind: Any) -> Any:
             strain_rate,
             dt,
         )
-        memory_at(energy, 1)[0] = stored
-        return found
+        memory_at(energy, 1)[0] = stored_energy
+        return result
 
     address = types.intp
     number = types.float64
@@ -155,7 +155,7 @@ def _check_names(kind: Any) -> None:
         return
     tree = ast.parse(textwrap.dedent("".join(lines)))
     law, *memory = list(inspect.signature(kind.tension).parameters)[:3]
-    known = {law: _numbers(kind), **dict.fromkeys(memory, kind.remembered)}
+    names_of = {law: _numbers(kind), **dict.fromkeys(memory, kind.remembered)}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Raise, ast.Assert)):
             raise ConfigError(
@@ -163,7 +163,7 @@ def _check_names(kind: Any) -> None:
                 "cannot raise, since compiled code calls it: return NaN"
             )
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            names = known.get(node.value.id)
+            names = names_of.get(node.value.id)
             if names is not None and node.attr not in names:
                 raise ConfigError(
                     f"{file_of(kind)}, line {first + node.lineno - 1}: {kind.__name__}.tension: "
@@ -177,11 +177,15 @@ def _one_line(kind: type, text: str) -> str:
     name = re.escape(re.split(r"[\\/]", file)[-1])
     lines = re.findall(rf'{name}(?:", line |\D{{1,3}})(\d+)', text)
     place = f"{file}, line {lines[-1]}" if lines else file
-    said = [line.strip() for line in text.splitlines()]
-    said = [
-        line for line in said if line and not line.startswith(("Failed in", "During", "File ", "["))
+    messages = [line.strip() for line in text.splitlines()]
+    messages = [
+        line
+        for line in messages
+        if line and not line.startswith(("Failed in", "During", "File ", "["))
     ]
-    return f"{place}: {kind.__name__}.tension cannot be compiled: {said[0] if said else text}"
+    return (
+        f"{place}: {kind.__name__}.tension cannot be compiled: {messages[0] if messages else text}"
+    )
 
 
 # ---------- Called from compiled code
@@ -198,8 +202,8 @@ def call(typing_context, function, law, before, after, strain, strain_rate, dt, 
         place = builder.inttoptr(arguments[0], kind.as_pointer())
         return builder.call(place, arguments[1:])
 
-    taken = address, address, address, address, number, number, number, address
-    return number(*taken), generate
+    parameters = address, address, address, address, number, number, number, address
+    return number(*parameters), generate
 
 
 @compiled()
