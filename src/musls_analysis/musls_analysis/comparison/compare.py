@@ -128,8 +128,8 @@ def mean_cycle(body: Slices, euler_mean: bool = False) -> MeanCycle:
 
 def mean_of_known(values: Array) -> float:
     """Mean of numbers (T,) that are known; NaN of none."""
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else np.nan
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else np.nan
 
 
 def known_mean(values: Array) -> Array:
@@ -139,9 +139,9 @@ def known_mean(values: Array) -> Array:
 
 def _mean_and_half_width(values: Array) -> tuple[Array, Array]:
     """Mean over the first axis and half width of its confidence interval; NaN does not count."""
-    known = np.ma.masked_invalid(values)
-    deviation = known.std(axis=0, ddof=1).filled(np.nan)
-    n = np.maximum(known.count(axis=0), 1)
+    finite = np.ma.masked_invalid(values)
+    deviation = finite.std(axis=0, ddof=1).filled(np.nan)
+    n = np.maximum(finite.count(axis=0), 1)
     return known_mean(values), CONFIDENCE_FACTOR * deviation / np.sqrt(n)
 
 
@@ -448,14 +448,14 @@ def band(
     offset_m: Sequence[float] = (0.0, 0.0, 0.0),
 ) -> Band:
     """Band of one body on a grid of phases (M,), widened by other recordings, see `Band`."""
-    flown = slices(sims, body, phase, offset_m)
-    middle = _unwrapped(rotations.roll_pitch_yaw(rotations.chordal_mean(flown.orientation_wxyz)))
-    every = _coordinates(flown.position_enu_m, flown.orientation_wxyz, middle)
+    poses = slices(sims, body, phase, offset_m)
+    middle = _unwrapped(rotations.roll_pitch_yaw(rotations.chordal_mean(poses.orientation_wxyz)))
+    every = _coordinates(poses.position_enu_m, poses.orientation_wxyz, middle)
     low, high = np.nanpercentile(every, MIDDLE, axis=0)
 
     def outside(cuts: Sequence[CutStage]) -> Array:
         """Distance of each recorded row outside, less than 0 inside, (k, 6)."""
-        found = []
+        excess = []
         for one in cuts:
             track = one.recording.bodies[body]
             for cycle in one.cycles:
@@ -470,13 +470,13 @@ def band(
                 value = _coordinates(
                     track.position_enu_m[rows], track.orientation_wxyz[rows], there(middle)
                 )
-                found.append(np.maximum(there(low) - value, value - there(high)))
-        return np.concatenate(found)
+                excess.append(np.maximum(there(low) - value, value - there(high)))
+        return np.concatenate(excess)
 
     margin = np.nanquantile(outside(others), BAND, axis=0) if others else np.zeros(6)
     away = outside(reals)
-    known = np.isfinite(away)
-    inside = np.sum(known & (away <= margin), axis=0) / np.maximum(known.sum(axis=0), 1)
+    finite = np.isfinite(away)
+    inside = np.sum(finite & (away <= margin), axis=0) / np.maximum(finite.sum(axis=0), 1)
     return Band(low - margin, high + margin, margin, inside)
 
 
@@ -491,14 +491,14 @@ def _asked_errors(
     bodies: Sequence[str], reals: Sequence[CutStage], sims: Sequence[CutStage]
 ) -> dict[str, AskedErrors]:
     recordings = [cut.recording for cut in [*reals, *sims]]
-    found = {}
+    errors = {}
     for body in bodies:
         if all(body in recording.setpoints for recording in recordings):
             held = any(body not in recording.references for recording in recordings)
             real_m, sim_m = (_mean_asked_m(body, side, held=held) for side in (reals, sims))
             if np.isfinite(real_m + sim_m):
-                found[body] = AskedErrors(real_m, sim_m, held)
-    return found
+                errors[body] = AskedErrors(real_m, sim_m, held)
+    return errors
 
 
 def _mean_asked_m(body: str, cuts: Sequence[CutStage], *, held: bool) -> float:
@@ -515,22 +515,22 @@ def _mean_asked_m(body: str, cuts: Sequence[CutStage], *, held: bool) -> float:
 def _offset_fit(real: MeanCycle, sim: MeanCycle, assumed_m: Sequence[float]) -> OffsetFit:
     apart = real.position_enu_m - sim.position_enu_m
     q = sim.orientation_wxyz
-    known = np.isfinite(apart).all(axis=1) & np.isfinite(q).all(axis=1)
-    apart = apart[known]
-    q = q[known]
+    finite = np.isfinite(apart).all(axis=1) & np.isfinite(q).all(axis=1)
+    apart = apart[finite]
+    q = q[finite]
     if not len(q):  # a place without attitude was simulated
         x, y, z = assumed_m
         return OffsetFit((x, y, z), np.nan, (np.nan, np.nan, np.nan), np.nan)
     # Rotations keep lengths, so the mean in the body's frame is the least-squares point.
     more = rotations.rotate(q * [1.0, -1.0, -1.0, -1.0], apart).mean(axis=0)
-    assumed = np.asarray(assumed_m, float)
+    offset = np.asarray(assumed_m, float)
 
     def error_m(point: Array) -> float:
-        moved = rotations.rotate(q, np.broadcast_to(point, apart.shape))
-        return float(np.linalg.norm(apart - moved, axis=1).mean())
+        rotated_point = rotations.rotate(q, np.broadcast_to(point, apart.shape))
+        return float(np.linalg.norm(apart - rotated_point, axis=1).mean())
 
-    (x, y, z), (u, v, w) = assumed.tolist(), (assumed + more).tolist()
-    return OffsetFit((x, y, z), error_m(-assumed), (u, v, w), error_m(more))
+    (x, y, z), (u, v, w) = offset.tolist(), (offset + more).tolist()
+    return OffsetFit((x, y, z), error_m(-offset), (u, v, w), error_m(more))
 
 
 def frame_fit(real: MeanCycle, sim: MeanCycle) -> FrameFit:
@@ -538,16 +538,16 @@ def frame_fit(real: MeanCycle, sim: MeanCycle) -> FrameFit:
 
     NaN where the relative attitudes are so spread that none is nearest.
     """
-    known = np.isfinite(real.orientation_wxyz).all(axis=1)
-    known &= np.isfinite(sim.orientation_wxyz).all(axis=1)
-    q_real = real.orientation_wxyz[known]
-    q_sim = sim.orientation_wxyz[known]
+    finite = np.isfinite(real.orientation_wxyz).all(axis=1)
+    finite &= np.isfinite(sim.orientation_wxyz).all(axis=1)
+    q_real = real.orientation_wxyz[finite]
+    q_sim = sim.orientation_wxyz[finite]
     if not len(q_sim):
         return FrameFit((np.nan, np.nan, np.nan), np.nan)
     mean = rotations.chordal_mean(rotations.relative(q_real, q_sim)[:, None])[0]
-    turned = rotations.product(q_sim, np.broadcast_to(mean, q_sim.shape))
+    q_aligned = rotations.product(q_sim, np.broadcast_to(mean, q_sim.shape))
     x, y, z = np.degrees(rotations.rotation_vector(mean)).tolist()
-    return FrameFit((x, y, z), float(np.degrees(np.mean(geodesic_error_rad(q_real, turned)))))
+    return FrameFit((x, y, z), float(np.degrees(np.mean(geodesic_error_rad(q_real, q_aligned)))))
 
 
 def _bodies(cuts: Sequence[CutStage], options: CompareOptions) -> list[str]:
@@ -719,38 +719,38 @@ def error_intervals(
     generator = np.random.default_rng(0)
     flight = np.repeat(np.arange(len(sims)), [len(sim.cycles) for sim in sims])
     n = sum(len(real.cycles) for real in reals)
-    drawn = []
+    draws = []
     for _ in range(DRAWS):
         cycles = generator.integers(0, n, n)
-        flown = generator.integers(0, len(sims), len(sims))
-        drawn.append((cycles, np.concatenate([np.flatnonzero(flight == k) for k in flown])))
-    found = {}
+        flights = generator.integers(0, len(sims), len(sims))
+        draws.append((cycles, np.concatenate([np.flatnonzero(flight == k) for k in flights])))
+    intervals = {}
     for body in options.bodies or reals[0].recording.bodies:
         real = slices(reals, body, phase)
         offset = options.offsets_m.get(body, (0.0, 0.0, 0.0))
         sim = slices(sims, body, phase, offset)
-        errors = np.array([_errors_of_means(real, sim, *which) for which in drawn])
+        errors = np.array([_errors_of_means(real, sim, *which) for which in draws])
         if about is not None:
             whole = _errors_of_means(real, sim, np.arange(n), np.arange(len(flight)))
             its = about[body]
             exact = (1e3 * its.translational_error_m, its.geodesic_error_deg)
             errors = np.maximum(errors + np.subtract(exact, whole), 0.0)
         low, high = np.nanpercentile(errors, MIDDLE, axis=0).tolist()
-        found[body] = ((low[0], low[1]), (high[0], high[1]))
-    return found
+        intervals[body] = ((low[0], low[1]), (high[0], high[1]))
+    return intervals
 
 
 def _errors_of_means(
-    real: Slices, sim: Slices, cycles: np.ndarray, flown: np.ndarray
+    real: Slices, sim: Slices, cycles: np.ndarray, sim_cycles: np.ndarray
 ) -> tuple[float, float]:
     """Errors of the means over some cycles, mm and degrees."""
     with np.errstate(all="ignore"):
         distance = translational_error_m(
-            known_mean(real.position_enu_m[cycles]), known_mean(sim.position_enu_m[flown])
+            known_mean(real.position_enu_m[cycles]), known_mean(sim.position_enu_m[sim_cycles])
         )
         angle = geodesic_error_rad(
             rotations.chordal_mean(real.orientation_wxyz[cycles]),
-            rotations.chordal_mean(sim.orientation_wxyz[flown]),
+            rotations.chordal_mean(sim.orientation_wxyz[sim_cycles]),
         )
         return 1e3 * mean_of_known(distance), float(np.degrees(mean_of_known(angle)))
 
@@ -862,10 +862,10 @@ def _known(numbers: Mapping[str, Any]) -> dict[str, Any]:
 
 def moved_points(offsets_m: Mapping[str, Sequence[float]]) -> str:
     """Compared points that are not the origins of the simulated bodies, in words; or ""."""
-    moved = "; ".join(
+    points = "; ".join(
         f"{body} at ({x:g}, {y:g}, {z:g}) m in its frame" for body, (x, y, z) in offsets_m.items()
     )
-    return f", but in the simulation {moved}" if moved else ""
+    return f", but in the simulation {points}" if points else ""
 
 
 def _write_means(comparison: StageComparison, path: Path) -> None:

@@ -99,13 +99,13 @@ def cut(
     if not parts[0].periodic:
         cycles = _shortened(cycles)
     elif len(parts) > 1:
-        kept = _of_one_period(cycles)
-        if len(kept) < len(cycles):
+        regular_cycles = _of_one_period(cycles)
+        if len(regular_cycles) < len(cycles):
             warnings.append(
-                f"{recording.source}: {len(cycles) - len(kept)} of {len(cycles)} cycles of "
-                f"'{stage}' left out, their period is another"
+                f"{recording.source}: {len(cycles) - len(regular_cycles)} of {len(cycles)} cycles "
+                f"of '{stage}' left out, their period is another"
             )
-        cycles = kept
+        cycles = regular_cycles
     return replace(parts[0], cycles=tuple(cycles), warnings=tuple(dict.fromkeys(warnings)))
 
 
@@ -136,10 +136,10 @@ def cut_alike(
     every = list(zip(recordings, skips, spans_s, strict=True))
     free = [(recording, skip) for recording, skip, spans in every if not spans]
     if all(LOAD in recording.setpoints for recording, _ in free):
-        found = iter([cut(recording, stage, skip) for recording, skip in free])
+        cuts = iter([cut(recording, stage, skip) for recording, skip in free])
     else:
-        found = iter(_cut_by_motion(free, stage))
-    return [cut_at(recording, spans) if spans else next(found) for recording, _, spans in every]
+        cuts = iter(_cut_by_motion(free, stage))
+    return [cut_at(recording, spans) if spans else next(cuts) for recording, _, spans in every]
 
 
 def cut_at(recording: Recording, spans_s: Sequence[tuple[float, float]]) -> CutStage:
@@ -173,9 +173,9 @@ def _of_one_period(cycles: Sequence[Cycle]) -> list[Cycle]:
     """The most cycles of nearly one length, made equally long by their starts."""
     lengths = np.array([cycle.end_s - cycle.start_s for cycle in cycles])
     near = np.abs(np.log(lengths[:, None] / lengths)) < _PERIODS_DIFFER
-    chosen = near[int(np.argmax(near.sum(axis=1)))]
-    of_them = [cycle for cycle, mine in zip(cycles, chosen, strict=True) if mine]
-    return _shortened(of_them, float(np.median(lengths[chosen])))
+    neighbours = near[int(np.argmax(near.sum(axis=1)))]
+    of_them = [cycle for cycle, mine in zip(cycles, neighbours, strict=True) if mine]
+    return _shortened(of_them, float(np.median(lengths[neighbours])))
 
 
 def stage_windows(recording: Recording, stage: str) -> list[RecordedStage]:
@@ -184,10 +184,10 @@ def stage_windows(recording: Recording, stage: str) -> list[RecordedStage]:
     if names in ([], [WHOLE_FLIGHT]):
         return [RecordedStage(WHOLE_FLIGHT, recording.start_s, recording.end_s)]
     kind = TRAJECTORIES.get(stage)
-    for wanted in (stage, *(kind.recorded_as if kind else ())):
-        found = [s for s in recording.stages if wanted in (without_number(s.name), s.name)]
-        if found:
-            return found
+    for candidate in (stage, *(kind.recorded_as if kind else ())):
+        matches = [s for s in recording.stages if candidate in (without_number(s.name), s.name)]
+        if matches:
+            return matches
     raise ConfigError(f"{recording.source}: no stage '{stage}'; it has {', '.join(names)}")
 
 
@@ -202,26 +202,29 @@ def _cut_window(
     rule = kind.cycle_rule if kind else CycleRule.WHOLE
     if rule is CycleRule.WHOLE:
         if window.name == WHOLE_FLIGHT and stage != WHOLE_FLIGHT:
-            known = [n for n, k in TRAJECTORIES.items() if k.cycle_rule is not CycleRule.WHOLE]
+            cyclic_kinds = [
+                n for n, k in TRAJECTORIES.items() if k.cycle_rule is not CycleRule.WHOLE
+            ]
             raise ConfigError(
                 f"{recording.source}: it names no stages, and cycles of '{stage}' cannot be "
-                f"found by the motion, only those of {', '.join(known[:-1])} and {known[-1]}"
+                f"found by the motion, only those of {', '.join(cyclic_kinds[:-1])} and "
+                f"{cyclic_kinds[-1]}"
             )
         return CutStage(recording, (Cycle(window.start_s, window.end_s),), periodic=False)
     if by_motion and rule is CycleRule.STEP_UP:
         rises = _rises(recording, window, bodies)
         return CutStage(recording, rises, periodic=False, by_motion=True)
     if by_motion:
-        phase, flown = _motion_phase(recording, window, stage, rule, bodies)
-        return CutStage(recording, _whole_periods(phase, flown), periodic=True, by_motion=True)
-    held = recording.setpoints[LOAD].changes()
+        phase, part = _motion_phase(recording, window, stage, rule, bodies)
+        return CutStage(recording, _whole_periods(phase, part), periodic=True, by_motion=True)
+    changes = recording.setpoints[LOAD].changes()
     if rule is CycleRule.STEP_UP:
-        return _cut_steps(recording, window, held)
-    inside = (held.time_s >= window.start_s) & (held.time_s < window.end_s)
+        return _cut_steps(recording, window, changes)
+    inside = (changes.time_s >= window.start_s) & (changes.time_s < window.end_s)
     inside[0] = False  # since when the first one was held is not known
     name = f"{recording.source}: stage '{stage}'"
     rows_s = recording.time_s if recording.sampled_setpoints else None
-    phase = _phase(rule, held.part(inside), name, rows_s)
+    phase = _phase(rule, changes.part(inside), name, rows_s)
     warnings = []
     if phase.misfit_s > _MISFIT_WARNING * phase.period_s:
         warnings.append(f"{name}: set-points are {phase.misfit_s:.2f} s (rms) off an even motion")
@@ -236,14 +239,14 @@ def _whole_periods(phase: EvenMotion, window: RecordedStage) -> tuple[Cycle, ...
     count = int(window.duration_s / period_s) + 3
     starts_s = phase.origin_s + period_s * np.arange(first, first + count)
     flown_s = np.minimum(starts_s + period_s, window.end_s) - np.maximum(starts_s, window.start_s)
-    kept = starts_s[flown_s >= SMALLEST_SHARE * period_s]
-    return tuple(Cycle(start_s, start_s + period_s) for start_s in kept.tolist())
+    full_starts_s = starts_s[flown_s >= SMALLEST_SHARE * period_s]
+    return tuple(Cycle(start_s, start_s + period_s) for start_s in full_starts_s.tolist())
 
 
-def _cut_steps(recording: Recording, window: RecordedStage, held: PoseTrack) -> CutStage:
+def _cut_steps(recording: Recording, window: RecordedStage, changes: PoseTrack) -> CutStage:
     """Cut a recording at each step up of the set-point, to where it next moves vertically."""
-    t = held.time_s
-    z = held.position_enu_m[:, 2]
+    t = changes.time_s
+    z = changes.position_enu_m[:, 2]
     inside = (t >= window.start_s - 1e-9) & (t < window.end_s)
     steps = 1 + np.flatnonzero(np.diff(z) > STEP_UP_M)
     starts = [int(k) for k in steps if inside[k]]
@@ -342,13 +345,13 @@ def oscillation_phase(setpoint: PoseTrack, name: str, rows_s: Array | None = Non
     step = 0.2 / t[-1]
     rates = np.arange(0.5 * np.pi / t[-1], fastest, step)
     best = rates[int(np.argmax(lombscargle(t, s, rates, floating_mean=True)))]
-    found = scipy.optimize.minimize_scalar(
+    optimum = scipy.optimize.minimize_scalar(
         lambda rate: harmonic(rate, t, s)[1],
         bounds=(best - step, best + step),
         method="bounded",
         options={"xatol": 1e-9},
     )
-    rate = float(found.x)
+    rate = float(optimum.x)
     (sine, cosine, middle), misfit = harmonic(rate, t, s)
     amplitude = np.hypot(sine, cosine)
     aside = np.sqrt(np.mean(np.sum((p - np.outer(s, axis)) ** 2, axis=1)))
@@ -566,10 +569,10 @@ def _shrunk(fit: _Fit, first: int, last: int) -> tuple[int, int]:
     now = fit(first, last)
     while now is not None:
         ends = [(first + step, last), (first, last - step)]
-        found = [(phase.misfit_s, k) for k, end in enumerate(ends) if (phase := fit(*end))]
-        if not found or min(found)[0] > _TRIM_GAIN * now.misfit_s:
+        misfits = [(phase.misfit_s, k) for k, end in enumerate(ends) if (phase := fit(*end))]
+        if not misfits or min(misfits)[0] > _TRIM_GAIN * now.misfit_s:
             break
-        first, last = ends[min(found)[1]]
+        first, last = ends[min(misfits)[1]]
         now = fit(first, last)
     return first, last
 
@@ -584,7 +587,7 @@ def _rises(recording: Recording, window: RecordedStage, bodies: Sequence[str]) -
     t = track.time_s
     z = track.position_enu_m[:, 2]
     ahead = int(RISE_S / SAMPLE_S)
-    found: list[tuple[float, float, float]] = []
+    rises: list[tuple[float, float, float]] = []
     k = int(np.searchsorted(t, window.start_s - 1e-9))
     while k + ahead < len(t) and t[k] < window.end_s:
         if z[k + ahead] - z[k] < RISE_M:
@@ -598,11 +601,11 @@ def _rises(recording: Recording, window: RecordedStage, bodies: Sequence[str]) -
         end_s = _crossing_s(t, z, up + int(below[0]), middle) if len(below) else float(t[-1])
         start_s = _crossing_s(t, z, up, middle)
         if start_s < min(end_s, window.end_s):
-            found.append((start_s, min(end_s, window.end_s), low))
+            rises.append((start_s, min(end_s, window.end_s), low))
         k = up + 1 + int(np.argmax(z[up:] > top - 0.1 * (top - low)))
     ground = float(z.min())
-    flown = [rise for rise in found if rise[2] > ground + RISE_M]
-    return tuple(Cycle(start_s, end_s) for start_s, end_s, _ in flown or found)
+    above_ground = [rise for rise in rises if rise[2] > ground + RISE_M]
+    return tuple(Cycle(start_s, end_s) for start_s, end_s, _ in above_ground or rises)
 
 
 def _crossing_s(t: Array, z: Array, after: int, height_m: float) -> float:
@@ -657,15 +660,19 @@ def _cut_by_motion(flights: Sequence[tuple[Recording, int]], stage: str) -> list
         places = [places_in(one) for one in recordings]
         if not all(places):
             raise
-        known = cut(model, stage)
-        return [_moved(known, *flight, its) for flight, its in zip(flights, places, strict=True)]
+        model_cut = cut(model, stage)
+        return [
+            _moved(model_cut, *flight, its) for flight, its in zip(flights, places, strict=True)
+        ]
     return cuts
 
 
-def _moved(known: CutStage, recording: Recording, skip: int, places: Sequence[_Place]) -> CutStage:
+def _moved(
+    model_cut: CutStage, recording: Recording, skip: int, places: Sequence[_Place]
+) -> CutStage:
     """Cycles that are known in another flight."""
     cycles = []
-    for cycle in known.cycles:
+    for cycle in model_cut.cycles:
         middle_s = 0.5 * (cycle.start_s + cycle.end_s)
         for place in places:
             if place.window.start_s <= middle_s < place.window.end_s:
@@ -674,7 +681,7 @@ def _moved(known: CutStage, recording: Recording, skip: int, places: Sequence[_P
                 cycles.append(Cycle(start_s, end_s))
     if not cycles[skip:]:
         raise ConfigError(f"{recording.source}: only {len(cycles)} cycles found, {skip} left out")
-    return replace(known, recording=recording, cycles=tuple(cycles[skip:]), by_motion=True)
+    return replace(model_cut, recording=recording, cycles=tuple(cycles[skip:]), by_motion=True)
 
 
 def _names_stages(recording: Recording) -> bool:
@@ -688,16 +695,16 @@ def _placed(
     if recording is model:
         return _Place(window, 0.0)
     steps_s = np.arange(window.start_s, window.end_s, SAMPLE_S)
-    wanted = _centroid(model, bodies, steps_s).position_enu_m
-    flown = _centroid(recording, bodies, zero_s=recording.start_s)
-    count = len(wanted)
-    spare = int((1.0 - SMALLEST_SHARE) * len(wanted))
-    place = np.pad(flown.position_enu_m, ((spare, spare), (0, 0)), constant_values=np.nan)
+    model_path_m = _centroid(model, bodies, steps_s).position_enu_m
+    centroid = _centroid(recording, bodies, zero_s=recording.start_s)
+    count = len(model_path_m)
+    spare = int((1.0 - SMALLEST_SHARE) * len(model_path_m))
+    place = np.pad(centroid.position_enu_m, ((spare, spare), (0, 0)), constant_values=np.nan)
     lags = range(len(place) - count + 1)
     if not (count and lags):
         return None
-    off = [_apart_m(place[k : k + count], wanted) for k in lags]
-    rough_s = float(flown.time_s[0] + SAMPLE_S * (int(np.argmin(off)) - spare) - window.start_s)
+    off = [_apart_m(place[k : k + count], model_path_m) for k in lags]
+    rough_s = float(centroid.time_s[0] + SAMPLE_S * (int(np.argmin(off)) - spare) - window.start_s)
     times_s = model.bodies[bodies[0]].time_s
     times_s = times_s[(times_s >= window.start_s) & (times_s < window.end_s)]
     if not len(times_s):
@@ -710,14 +717,16 @@ def _placed(
 
     near_s = rough_s + np.arange(-SAMPLE_S, SAMPLE_S, _FINE_S)
     best_s = float(min(near_s, key=off_m))
-    found = scipy.optimize.minimize_scalar(
+    optimum = scipy.optimize.minimize_scalar(
         off_m,
         bounds=(best_s - _FINE_S, best_s + _FINE_S),
         method="bounded",
         options={"xatol": 1e-7},
     )
     # The clocks may be one; where nothing moves, any shift is as good.
-    shift_s = next(s for s in (0.0, best_s, float(found.x)) if off_m(s) <= found.fun + ROUNDING_M)
+    shift_s = next(
+        s for s in (0.0, best_s, float(optimum.x)) if off_m(s) <= optimum.fun + ROUNDING_M
+    )
     extent_m = np.sqrt(np.nanmean(np.sum((path - np.nanmean(path, axis=0)) ** 2, axis=1)))
     like = off_m(shift_s) <= max(SMALLEST_EXTENT_M, LIKE * extent_m)
     return _Place(window, shift_s) if like else None
@@ -733,7 +742,7 @@ _FINE_S = 0.02
 def _apart_m(one: Array, other: Array) -> float:
     """Distance of two paths at the same times (rms); infinite where one of them lacks too much."""
     squares = np.sum((one - other) ** 2, axis=1)
-    known = np.isfinite(squares)
-    if known.mean() < SMALLEST_SHARE:
+    finite = np.isfinite(squares)
+    if finite.mean() < SMALLEST_SHARE:
         return np.inf
-    return float(np.sqrt(squares[known].mean()))
+    return float(np.sqrt(squares[finite].mean()))

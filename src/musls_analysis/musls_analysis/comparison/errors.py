@@ -58,12 +58,12 @@ def setpoint_pose(recording: Recording, body: str, *, held: bool = False) -> Pos
 
 def error_track(recording: Recording, body: str, *, held: bool = False) -> ErrorTrack:
     """Errors of each measured pose of a body against its set-point, see `setpoint_pose`."""
-    measured = recording.bodies[body]
-    asked = setpoint_pose(recording, body, held=held)
+    poses = recording.bodies[body]
+    setpoints = setpoint_pose(recording, body, held=held)
     return ErrorTrack(
-        measured.time_s,
-        translational_error_m(measured.position_enu_m, asked.position_enu_m),
-        geodesic_error_rad(measured.orientation_wxyz, asked.orientation_wxyz),
+        poses.time_s,
+        translational_error_m(poses.position_enu_m, setpoints.position_enu_m),
+        geodesic_error_rad(poses.orientation_wxyz, setpoints.orientation_wxyz),
     )
 
 
@@ -169,14 +169,14 @@ def error_table(recording: Recording) -> ErrorTable:
     """Errors of every body that has set-points, in every stage that has samples."""
     rows = []
     for body in recording.setpoints:
-        track = held = error_track(recording, body)
+        track = held_track = error_track(recording, body)
         if body in recording.references:
-            held = error_track(recording, body, held=True)
+            held_track = error_track(recording, body, held=True)
         for stage in recording.stages:
             mask = recording.stage_mask(stage, track.time_s)
             distance, angle = _finite(track, mask)
             if distance.size:
-                held_distance, held_angle = _finite(held, mask)
+                held_distance, held_angle = _finite(held_track, mask)
                 rows.append(
                     StageError(
                         body,
@@ -197,10 +197,10 @@ def _finite(track: ErrorTrack, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray
     """
     distance = track.translational_error_m[mask]
     angle = track.geodesic_error_rad[mask]
-    known = np.isfinite(distance)
+    finite = np.isfinite(distance)
     if np.isfinite(track.geodesic_error_rad).any():
-        known &= np.isfinite(angle)
-    return distance[known], angle[known]
+        finite &= np.isfinite(angle)
+    return distance[finite], angle[finite]
 
 
 def _mean_max_rms(errors: np.ndarray) -> tuple[float, float, float]:

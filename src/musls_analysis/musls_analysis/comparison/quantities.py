@@ -36,10 +36,10 @@ class Values(NamedTuple):
 def _place(axis: int) -> Callable[[Recording, str], Values]:
     def values(recording: Recording, body: str) -> Values:
         track = recording.bodies[body]
-        asked = np.full_like(track.position_enu_m, np.nan)
+        setpoint_m = np.full_like(track.position_enu_m, np.nan)
         if body in recording.setpoints:
-            asked = setpoint_pose(recording, body).position_enu_m
-        return Values(track.time_s, track.position_enu_m[:, axis], asked[:, axis])
+            setpoint_m = setpoint_pose(recording, body).position_enu_m
+        return Values(track.time_s, track.position_enu_m[:, axis], setpoint_m[:, axis])
 
     return values
 
@@ -48,11 +48,11 @@ def _angle(axis: int) -> Callable[[Recording, str], Values]:
     def values(recording: Recording, body: str) -> Values:
         track = recording.bodies[body]
         angle = np.unwrap(roll_pitch_yaw(track.orientation_wxyz)[:, axis])
-        asked = np.full_like(angle, np.nan)
+        target_angle = np.full_like(angle, np.nan)
         if body in recording.setpoints:
             target = roll_pitch_yaw(setpoint_pose(recording, body).orientation_wxyz)[:, axis]
-            asked = angle + wrapped(target - angle)
-        return Values(track.time_s, np.degrees(angle), np.degrees(asked))
+            target_angle = angle + wrapped(target - angle)
+        return Values(track.time_s, np.degrees(angle), np.degrees(target_angle))
 
     return values
 
@@ -94,8 +94,8 @@ def _rotors_rpm(recording: Recording, drone: str) -> Values:
 def _column(tracks: str, column: str, index: int | None = None) -> Callable[..., Values]:
     def values(recording: Recording, owner: str) -> Values:
         track = getattr(recording, tracks)[owner]
-        chosen = np.asarray(getattr(track, column), float)
-        return _unasked(track.time_s, chosen if index is None else chosen[:, index])
+        column_values = np.asarray(getattr(track, column), float)
+        return _unasked(track.time_s, column_values if index is None else column_values[:, index])
 
     return values
 
@@ -147,19 +147,19 @@ def values_of(recording: Recording, name: str) -> Values:
     Raises:
         ConfigError: The recording has it not.
     """
-    found = find_values(recording, name)
-    if found is None:
+    values = find_values(recording, name)
+    if values is None:
         near = near_names(name.partition(".")[2], QUANTITIES)
         raise ConfigError(f"no signal '{name}' in this flight: {near}")
-    return found
+    return values
 
 
 def owners(recording: Recording, quantity: str) -> Iterable[tuple[str, Values]]:
     """All bodies, cables or drones that have a quantity, with its values."""
     for owner in dict.fromkeys([*recording.bodies, *recording.cables]):
-        found = find_values(recording, f"{owner}.{quantity}")
-        if found is not None and len(found.time_s):
-            yield owner, found
+        values = find_values(recording, f"{owner}.{quantity}")
+        if values is not None and len(values.time_s):
+            yield owner, values
 
 
 def text_of(name: str) -> str:

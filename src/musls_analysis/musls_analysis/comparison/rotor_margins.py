@@ -20,8 +20,8 @@ def least_margin(recording: Recording, system: RigSystem) -> tuple[float, str, f
             continue
         mean = np.convolve(column, np.ones(rows) / rows, "valid")
         k = int(mean.argmax())
-        found = (1.0 / float(mean[k]), name, float(times_s[k]))
-        worst = found if worst is None or found[0] < worst[0] else worst
+        candidate = (1.0 / float(mean[k]), name, float(times_s[k]))
+        worst = candidate if worst is None or candidate[0] < worst[0] else worst
     return worst
 
 

@@ -79,16 +79,16 @@ def _lags(recording: Recording) -> Iterator[str]:
     body = recording.bodies.get(LOAD)
     if body is None or LOAD not in recording.setpoints:
         return
-    asked = setpoint_pose(recording, LOAD)
+    setpoints = setpoint_pose(recording, LOAD)
     moves = recording.references.get(LOAD, recording.setpoints[LOAD])
     for stage in main_stages(recording.stages):
         inside = recording.stage_mask(stage, body.time_s)
         if inside.sum() < 10:
             continue
         time_s = body.time_s[inside]
-        wanted = _held_outside(moves, time_s)
-        gap = asked.position_enu_m[inside] - body.position_enu_m[inside]
-        speed = np.gradient(wanted, time_s, axis=0)
+        path_m = _held_outside(moves, time_s)
+        gap = setpoints.position_enu_m[inside] - body.position_enu_m[inside]
+        speed = np.gradient(path_m, time_s, axis=0)
         mean_m_s = float(np.linalg.norm(speed, axis=1).mean())
         if not np.isfinite(gap).all() or mean_m_s < SLOWEST_M_S:
             continue
@@ -139,10 +139,10 @@ def oscillations(recording: Recording) -> Iterator[dict[str, Any]]:
     body = recording.bodies.get(LOAD)
     if body is None or LOAD not in recording.setpoints:
         return
-    asked = setpoint_pose(recording, LOAD).position_enu_m
+    setpoints_m = setpoint_pose(recording, LOAD).position_enu_m
     for stage in main_stages(recording.stages):
         inside = recording.stage_mask(stage, body.time_s)
-        error = (body.position_enu_m - asked)[inside]
+        error = (body.position_enu_m - setpoints_m)[inside]
         if len(error) < 100 or not np.isfinite(error).all():
             continue
         spacing_s = stage.duration_s / len(error)
@@ -151,8 +151,8 @@ def oscillations(recording: Recording) -> Iterator[dict[str, Any]]:
         half = len(error) // 2
         growth = np.std(swing[half:]) / max(np.std(swing[:half]), 1e-9)
         even = max(growth, 1.0) ** -np.linspace(0.0, 2.0, len(error))
-        ways = (_without_drift(even * (path @ axes[0])) for path in (error, asked[inside]))
-        power, planned = (np.abs(np.fft.rfft(np.hanning(len(w)) * w)) ** 2 for w in ways)
+        ways = (_without_drift(even * (path @ axes[0])) for path in (error, setpoints_m[inside]))
+        power, plan_power = (np.abs(np.fft.rfft(np.hanning(len(w)) * w)) ** 2 for w in ways)
         line = int(np.argmax(power[1:])) + 1
         tone = slice(max(line - 1, 0), line + 2)
         amplitude_m = float(np.sqrt(2.0) * np.std(swing[half:]))
@@ -160,7 +160,7 @@ def oscillations(recording: Recording) -> Iterator[dict[str, Any]]:
             line >= LEAST_CYCLES - 2 * (growth > 2.0)
             and amplitude_m > LEAST_SWING_M
             and power[tone].sum() > OF_ONE_TONE * power[1:].sum()
-            and planned[tone].sum() < OF_THE_PLAN * power[tone].sum()
+            and plan_power[tone].sum() < OF_THE_PLAN * power[tone].sum()
             and growth > 0.5
         ):
             yield {
@@ -283,17 +283,17 @@ def _soon_after(time_s: Array, ends_s: Array) -> np.ndarray:
 
 def _touching_down(recording: Recording, time_s: Array) -> np.ndarray:
     """Whether the load comes down to where it stood before the flight, (T,)."""
-    found = np.zeros(len(time_s), bool)
+    near_touchdown = np.zeros(len(time_s), bool)
     standing_m = standing_height_m(recording)
     if standing_m is None:
-        return found
+        return near_touchdown
     load = recording.bodies[LOAD]
     change = np.diff((load.position_enu_m[:, 2] < standing_m + LOW_M).astype(np.int8))
     up_s, down_s = (load.time_s[1:][change == way] for way in (-1, 1))
     for at_s in down_s:
         if at_s - up_s[up_s < at_s].max(initial=-np.inf) > AIRBORNE_S:
-            found |= (time_s > at_s - DOWN_S) & (time_s < at_s + 2.0 * DOWN_S)
-    return found
+            near_touchdown |= (time_s > at_s - DOWN_S) & (time_s < at_s + 2.0 * DOWN_S)
+    return near_touchdown
 
 
 STIFF = "of chains that do not stretch, a rope jerks less"
@@ -306,12 +306,12 @@ def of_a_chain(summary: Mapping[str, Any], where: str) -> bool:
 
 def sentence(summary: Mapping[str, Any]) -> str:
     """The peaks in words: "6.3 N in flight (circle), 61.2 N at touch-down"."""
-    said: dict[bool, list[str]] = {False: [], True: []}
+    phrases: dict[bool, list[str]] = {False: [], True: []}
     for where, peak in summary["tension"].items():
         stage = f" ({peak['stage'].replace('_', ' ')})" if where in ("in_flight", "snap") else ""
         words = f"{peak['max_n']:.1f} N {PEAK_PLACES[where]}{stage}"
-        said[of_a_chain(summary, where)].append(words)
-    own, chain = (", ".join(parts) for parts in said.values())
+        phrases[of_a_chain(summary, where)].append(words)
+    own, chain = (", ".join(parts) for parts in phrases.values())
     return "; ".join(filter(None, [own, chain and f"{chain} ({STIFF})"]))
 
 
@@ -366,23 +366,23 @@ def flight_warnings(
 
 def _lost(recording: Recording) -> list[str]:
     """Drones that the scenario lets fall."""
-    lost = [event for event in recording.events if event.kind == "drone_lost"]
-    return [event.what.partition(":")[0] for event in lost]
+    losses = [event for event in recording.events if event.kind == "drone_lost"]
+    return [event.what.partition(":")[0] for event in losses]
 
 
 def _warning_events(recording: Recording) -> Iterator[str]:
     falls = tuple(f"{name} and ground" for name in _lost(recording))
-    told = []
+    timed_lines = []
     for kind, word in WARNING_EVENTS.items():
         of_kind = [event for event in recording.events if event.kind == kind]
-        found = [event for event in of_kind if not event.what.startswith(falls)]
-        if found:
-            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            when = f"at {found[0].time_s:.1f} s"
-            what = found[0].what
+        matches = [event for event in of_kind if not event.what.startswith(falls)]
+        if matches:
+            more = f" (and {len(matches) - 1} more)" if len(matches) > 1 else ""
+            when = f"at {matches[0].time_s:.1f} s"
+            what = matches[0].what
             line = f"{word} {when}: {what}{more}" if word else f"{what} {when}{more}"
-            told.append((found[0].time_s, line))
-    yield from (line for _, line in sorted(told))
+            timed_lines.append((matches[0].time_s, line))
+    yield from (line for _, line in sorted(timed_lines))
 
 
 def close_pass(separation: Mapping[str, Any] | None) -> str:
@@ -395,10 +395,10 @@ def close_pass(separation: Mapping[str, Any] | None) -> str:
     if not 0.0 <= tips_m < limit_m:
         return ""
     one, other = separation["pair"]
-    planned = "" if planned_m is None else f"; {planned_m:.2f} m were planned"
+    plan_text = "" if planned_m is None else f"; {planned_m:.2f} m were planned"
     return (
         f"close pass: rotor tips of drones {one} and {other} within {tips_m:.2f} m at "
-        f"{separation['time_s']:.1f} s{planned}"
+        f"{separation['time_s']:.1f} s{plan_text}"
     )
 
 
@@ -433,8 +433,10 @@ def _too_fast(recording: Recording, parameters: Mapping[str, float]) -> Iterator
     )
     for name, stage, time_s, path in _paths(recording, recording.setpoints):
         velocity = np.gradient(path, time_s, axis=0)
-        felt = np.gradient(velocity, time_s, axis=0) + [0.0, 0.0, STANDARD_GRAVITY_M_S2]
-        tilt = np.degrees(np.arctan2(np.hypot(felt[:, 0], felt[:, 1]), felt[:, 2]))
+        specific_force = np.gradient(velocity, time_s, axis=0) + [0.0, 0.0, STANDARD_GRAVITY_M_S2]
+        tilt = np.degrees(
+            np.arctan2(np.hypot(specific_force[:, 0], specific_force[:, 1]), specific_force[:, 2])
+        )
         speed = np.hypot(velocity[:, 0], velocity[:, 1])
         for values, most, what in ((tilt, tilt_max, "degrees"), (speed, speed_max, "m/s")):
             if np.mean(values > most) > FAST_SHARE:
@@ -458,15 +460,15 @@ def _turned_away(recording: Recording) -> Iterator[str]:
 
 def _load_on_ground(recording: Recording) -> Iterator[str]:
     load = recording.bodies.get(LOAD)
-    asked = recording.setpoints.get(LOAD)
-    if load is None or asked is None:
+    setpoints = recording.setpoints.get(LOAD)
+    if load is None or setpoints is None:
         return
     standing_m = standing_height_m(recording)
     if standing_m is None:
         standing_m = _lying_m(recording, load)
     if standing_m is None:
         return
-    above_m = asked.held_at(load.time_s).position_enu_m[:, 2] - standing_m
+    above_m = setpoints.held_at(load.time_s).position_enu_m[:, 2] - standing_m
     low = (load.position_enu_m[:, 2] < standing_m + LOW_M) & (above_m > HIGH_M)
     for stage in main_stages(recording.stages):
         for begin_s, end_s in intervals(
@@ -489,10 +491,10 @@ def _lying_m(recording: Recording, load: PoseTrack) -> float | None:
     low_s = load.time_s[height_m < height_m.min() + LOW_M]
     for name in recording.drones:
         track = recording.bodies[name]
-        asked = recording.setpoints.get(name)
-        if asked is None:
+        setpoints = recording.setpoints.get(name)
+        if setpoints is None:
             return None
-        above_m = asked.held_at(track.time_s).position_enu_m[:, 2] - track.position_enu_m[:, 2]
+        above_m = setpoints.held_at(track.time_s).position_enu_m[:, 2] - track.position_enu_m[:, 2]
         if np.median(np.interp(low_s, track.time_s, above_m)) < HIGH_M:
             return None
     pull_n = float(np.median(_pull_n(recording, low_s)))
@@ -505,9 +507,9 @@ def _tension(recording: Recording) -> Iterator[str]:
     announced_s = [e.time_s for e in recording.events if e.kind not in AUTOMATIC_KINDS]
     unannounced = {name: _without(cable, announced_s) for name, cable in recording.cables.items()}
     peaks = named_peaks(replace(recording, cables=unannounced), 0.0)
-    found = [peaks[where] for where in ("in_flight", "snap") if where in peaks]
+    candidates = [peaks[where] for where in ("in_flight", "snap") if where in peaks]
     carried_n = _carried_n(recording, lowest=False)
-    peak = max(found, key=lambda its: its["max_n"], default=None)
+    peak = max(candidates, key=lambda its: its["max_n"], default=None)
     if peak is not None and peak["max_n"] > TENSION_SHARE * carried_n:
         yield (
             f"{peak['cable']} is pulled with {peak['max_n']:.0f} N at {peak['time_s']:.1f} s; all "
@@ -518,10 +520,10 @@ def _tension(recording: Recording) -> Iterator[str]:
 def _without(cable: CableTrack, events_s: Sequence[float]) -> CableTrack:
     """The cable without its largest tensions shortly after events."""
     time_s, peak_n = cable.largest()
-    kept = np.ones(len(time_s), bool)
+    outside = np.ones(len(time_s), bool)
     for event_s in events_s:
-        kept &= (time_s < event_s - SAMPLE_S) | (time_s > event_s + ANNOUNCED_S)
-    return replace(cable, peak_time_s=time_s, peak_n=np.where(kept, peak_n, 0.0))
+        outside &= (time_s < event_s - SAMPLE_S) | (time_s > event_s + ANNOUNCED_S)
+    return replace(cable, peak_time_s=time_s, peak_n=np.where(outside, peak_n, 0.0))
 
 
 def _pull_n(recording: Recording, time_s: Array, *, lowest: bool = True) -> Array:
@@ -627,8 +629,8 @@ def facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             f"{swing['frequency_hz']:.2f} Hz, {1e3 * swing['amplitude_m']:.0f} mm to each side; it "
             + ("grows" if swing.get("grows") else "does not die out"),
         )
-    if found := summary.get("check"):
-        yield "before the flight", found["sentence"]
+    if check := summary.get("check"):
+        yield "before the flight", check["sentence"]
 
 
 def numbers_by_path(node: Any, path: str = "") -> Iterator[tuple[str, float]]:

@@ -95,10 +95,10 @@ def motion_of(stage: str, cut: CutStage) -> dict[str, FittedField]:
 
 def update_rate(cut: CutStage) -> FittedField | None:
     """Update rate of the set-points of a periodic stage [Hz], where the rows tell it."""
-    held = _within(cut)
-    if not cut.periodic or len(held.time_s) < 8:
+    changes = _within(cut)
+    if not cut.periodic or len(changes.time_s) < 8:
         return None
-    holds = np.diff(held.time_s)
+    holds = np.diff(changes.time_s)
     rows = np.diff(cut.recording.time_s) if cut.recording.sampled_setpoints else np.zeros(1)
     hold = float(np.median(holds))
     if np.median(rows) > 0.6 * hold:
@@ -125,17 +125,17 @@ def _circle(cut: CutStage) -> dict[str, FittedField]:
 
 
 def _shm(cut: CutStage) -> dict[str, FittedField]:
-    held = _within(cut)
-    p = held.position_enu_m
+    changes = _within(cut)
+    p = changes.position_enu_m
     axis = main_axis(p - p.mean(axis=0))
     along = p @ axis
     omega = 2.0 * np.pi / cut.period_s
-    (sine, cosine, middle), _ = harmonic(omega, held.time_s - cut.cycles[0].start_s, along)
+    (sine, cosine, middle), _ = harmonic(omega, changes.time_s - cut.cycles[0].start_s, along)
     amplitude = float(np.hypot(sine, cosine))
     place = p.mean(axis=0) + axis * (middle - np.mean(along))
     # Times that are known to a row only blur the amplitude by a few per cent.
     blur = max(LENGTH_M, 0.05 * amplitude)
-    yaw = float(np.angle(np.mean(np.exp(1j * yaw_of(held.orientation_wxyz)))))
+    yaw = float(np.angle(np.mean(np.exp(1j * yaw_of(changes.orientation_wxyz)))))
     return {
         "amplitude_m": FittedField(round(amplitude, 4), blur),
         "omega_rad_s": FittedField(round(omega, 5), SHARE * omega),
@@ -157,20 +157,20 @@ def _engage(cut: CutStage) -> dict[str, FittedField]:
         if not inside.any():
             continue
         first = int(np.flatnonzero(inside)[0])
-        found = {"height_m": float(p[first, 2])}
+        cycle_values = {"height_m": float(p[first, 2])}
         if first > 0 and p[first - 1, 2] < p[first, 2]:
-            found["rest_height_m"] = float(p[first - 1, 2])
-        found["yaw_rad"] = float(yaw[first])
-        found |= _turn_back(t[inside], np.unwrap(yaw[inside]), cycle)
-        for name, value in found.items():
+            cycle_values["rest_height_m"] = float(p[first - 1, 2])
+        cycle_values["yaw_rad"] = float(yaw[first])
+        cycle_values |= _turn_back(t[inside], np.unwrap(yaw[inside]), cycle)
+        for name, value in cycle_values.items():
             rows.setdefault(name, []).append(value)
     here = {name: float(np.median(values)) for name, values in rows.items()}
     # Two rows: one at each end of a time.
     late = 2.0 * float(np.median(np.diff(cut.recording.time_s)))
-    known = {"height_m": LENGTH_M, "rest_height_m": LENGTH_M, "yaw_rad": ANGLE_RAD}
+    tolerances = {"height_m": LENGTH_M, "rest_height_m": LENGTH_M, "yaw_rad": ANGLE_RAD}
     centre = np.median(p[[int(np.searchsorted(t, c.start_s)) for c in cut.cycles], :2], axis=0)
     result = {
-        name: FittedField(round(value, 4), known.get(name, max(late, 0.3)))
+        name: FittedField(round(value, 4), tolerances.get(name, max(late, 0.3)))
         for name, value in here.items()
     }
     result["center_m"] = FittedField(
@@ -201,8 +201,8 @@ def _turn_back(t: Array, yaw: Array, cycle: Cycle) -> dict[str, float]:
     ends = float(start + slope)
     if slope <= 0.0 or begins < cycle.start_s or (whole and ends > cycle.end_s):
         return {}
-    found = {"yaw_hold_s": begins - cycle.start_s, "yaw_return_s": ends - begins}
-    return found | ({"hold_s": cycle.end_s - ends} if whole else {})
+    times = {"yaw_hold_s": begins - cycle.start_s, "yaw_return_s": ends - begins}
+    return times | ({"hold_s": cycle.end_s - ends} if whole else {})
 
 
 _READERS: Mapping[str, Callable[[CutStage], dict[str, FittedField]]] = {
@@ -214,9 +214,9 @@ _READERS: Mapping[str, Callable[[CutStage], dict[str, FittedField]]] = {
 
 def _within(cut: CutStage) -> PoseTrack:
     """Changes of the load's set-point from the first to the last cycle."""
-    held = cut.recording.setpoints[LOAD].changes()
-    inside = (held.time_s >= cut.cycles[0].start_s) & (held.time_s < cut.cycles[-1].end_s)
-    return held.part(inside)
+    changes = cut.recording.setpoints[LOAD].changes()
+    inside = (changes.time_s >= cut.cycles[0].start_s) & (changes.time_s < cut.cycles[-1].end_s)
+    return changes.part(inside)
 
 
 # ---------- Recordings of such flights, and the missions that fly them again
@@ -278,16 +278,16 @@ def some_cycles(
     The first cycles of a stage are dropped from a whole flight, where more are left; an excerpt has
     those of the middle only.
     """
-    found: dict[str, list[CutStage]] = {}
+    cuts: dict[str, list[CutStage]] = {}
     for place in places:
         why: list[str] = []
-        cuts = list(_stages_of(place, reading or ReadOptions(), why))
-        if not cuts:
-            wanted = ", ".join(f"*_{stage}.csv" for stage in TABLE_III)
-            raise ConfigError("; ".join(why) or f"{place}: no {wanted}")
-        for stage, its in cuts:
-            found.setdefault(stage, []).append(its)
-    return {stage: found[stage] for stage in TABLE_III if stage in found}
+        pairs = list(_stages_of(place, reading or ReadOptions(), why))
+        if not pairs:
+            patterns = ", ".join(f"*_{stage}.csv" for stage in TABLE_III)
+            raise ConfigError("; ".join(why) or f"{place}: no {patterns}")
+        for stage, its in pairs:
+            cuts.setdefault(stage, []).append(its)
+    return {stage: cuts[stage] for stage in TABLE_III if stage in cuts}
 
 
 def _stages_of(place: Path, options: ReadOptions, why: list[str]) -> Iterator[tuple[str, CutStage]]:
@@ -302,9 +302,9 @@ def _stages_of(place: Path, options: ReadOptions, why: list[str]) -> Iterator[tu
         yield from ((stage, cut(read_recording(file, options), stage)) for stage, file in files)
     elif not folder or any(os.path.exists(place / mark) for mark in ("metadata.yaml", "bag")):
         flight = read_recording(place, options)
-        named = [stage for stage in TABLE_III if place.stem.endswith(f"_{stage}")]
-        if len(flight.stages) == 1 and named:  # an excerpt
-            yield named[0], cut(flight, named[0])
+        matches = [stage for stage in TABLE_III if place.stem.endswith(f"_{stage}")]
+        if len(flight.stages) == 1 and matches:  # an excerpt
+            yield matches[0], cut(flight, matches[0])
             return
         for stage, skip in FIRST_CYCLES_DROPPED.items():
             try:
@@ -320,20 +320,24 @@ def missions(
 
     `scenario` has these overrides, in which given stages are kept. `whole`: all stages are flown.
     """
-    given = any(text.split("=", 1)[0].strip() == "mission.stages" for text in overrides)
+    own_stages = any(text.split("=", 1)[0].strip() == "mission.stages" for text in overrides)
     offsets = scenario.formation.offsets_m(scenario.system.n_drones)
     stages = scenario.mission.stages
-    kept = stages if given or whole else tuple(its for its in stages if its.kind in real)
-    first = [f"{STAGES}{json.dumps(to_data(kept))}"] if kept and len(kept) < len(stages) else []
-    kinds = [its.kind for its in (kept or stages)]
+    selection = stages if own_stages or whole else tuple(its for its in stages if its.kind in real)
+    first = (
+        [f"{STAGES}{json.dumps(to_data(selection))}"]
+        if selection and len(selection) < len(stages)
+        else []
+    )
+    kinds = [its.kind for its in (selection or stages)]
     by_stage: dict[str, dict[tuple[str, ...], list[CutStage]]] = {}
     notes: list[str] = []
     for stage, cuts in real.items():
         variants = by_stage.setdefault(stage, {})
         for one in cuts:
-            numbered, found = _numbered(one, offsets)
-            notes += found
-            keys = [] if given else _stage_keys(stage, numbered, scenario, kinds)
+            numbered, remarks = _numbered(one, offsets)
+            notes += remarks
+            keys = [] if own_stages else _stage_keys(stage, numbered, scenario, kinds)
             keys += _formation_key(numbered, offsets)
             variants.setdefault(tuple(keys), []).append(numbered)
     # The first variant of each stage makes a mission, the second ones another, and so on.
@@ -347,14 +351,16 @@ def missions(
 
 def one_mission(real: Real, scenario: Scenario, overrides: Sequence[str]) -> Mission:
     """The mission of flights whose cycles are to be laid on one another, as `missions`."""
-    found = missions(real, scenario, overrides)
-    if len(found) > 1:
-        which = "; ".join(f"{m.source} ({', '.join(m.taken) or 'as in the paper'})" for m in found)
+    candidates = missions(real, scenario, overrides)
+    if len(candidates) > 1:
+        which = "; ".join(
+            f"{m.source} ({', '.join(m.taken) or 'as in the paper'})" for m in candidates
+        )
         raise ConfigError(
             f"the flights differ in what was flown, so their cycles are not pooled: {which}; "
             "reproduce them one by one"
         )
-    return found[0]
+    return candidates[0]
 
 
 def _stage_keys(stage: str, one: CutStage, scenario: Scenario, kinds: Sequence[str]) -> list[str]:
@@ -363,9 +369,9 @@ def _stage_keys(stage: str, one: CutStage, scenario: Scenario, kinds: Sequence[s
         return []
     its = next(its for its in scenario.mission.stages if its.kind == stage)
     keys = [
-        f"mission.stages.{kinds.index(stage)}.{name}={json.dumps(found.value)}"
-        for name, found in motion_of(stage, one).items()
-        if found.differs(getattr(its, name))
+        f"mission.stages.{kinds.index(stage)}.{name}={json.dumps(fit.value)}"
+        for name, fit in motion_of(stage, one).items()
+        if fit.differs(getattr(its, name))
     ]
     rate = update_rate(one)
     if rate is not None and rate.differs(scenario.mission.setpoint_rate_hz):
@@ -399,9 +405,11 @@ def _numbered(one: CutStage, offsets: Array) -> tuple[CutStage, list[str]]:
         place = {f"drone_{k + 1}": f"drone_{i + 1}" for i, k in enumerate(order)}
         renamed = {place.get(body, body): track for body, track in tracks.items()}
         sides.append({body: renamed[body] for body in tracks})
-        moved = [f"recorded {old} as {name}" for old, name in place.items() if old != name]
-        if len(sides) == 1 and moved:
-            notes = [f"{recording.source}: drones are numbered by their places: {', '.join(moved)}"]
+        renamings = [f"recorded {old} as {name}" for old, name in place.items() if old != name]
+        if len(sides) == 1 and renamings:
+            notes = [
+                f"{recording.source}: drones are numbered by their places: {', '.join(renamings)}"
+            ]
     bodies, setpoints = sides
     return replace(one, recording=replace(recording, bodies=bodies, setpoints=setpoints)), notes
 
@@ -409,15 +417,15 @@ def _numbered(one: CutStage, offsets: Array) -> tuple[CutStage, list[str]]:
 def _places(one: CutStage, tracks: Mapping[str, PoseTrack], n: int) -> Array | None:
     """Median place of each drone in the frame of the load's set-point, (n, 3)."""
     names = [f"drone_{i + 1}" for i in range(n)]
-    wanted = one.recording.setpoints.get(LOAD)
-    if wanted is None or any(name not in tracks for name in names):
+    setpoints = one.recording.setpoints.get(LOAD)
+    if setpoints is None or any(name not in tracks for name in names):
         return None
     time_s = one.recording.time_s
     time_s = time_s[(time_s >= one.cycles[0].start_s) & (time_s <= one.cycles[-1].end_s)]
-    held = wanted.held_at(time_s)
+    targets = setpoints.held_at(time_s)
     off = np.array([tracks[name].held_at(time_s).position_enu_m for name in names])
     with np.errstate(all="ignore"):
-        own = rotate(from_yaw(-yaw_of(held.orientation_wxyz)), off - held.position_enu_m)
+        own = rotate(from_yaw(-yaw_of(targets.orientation_wxyz)), off - targets.position_enu_m)
         places: Array = np.nanmedian(own, axis=1)
     return places if np.isfinite(places).all() else None
 
@@ -461,9 +469,9 @@ def _formation_key(one: CutStage, offsets: Array) -> list[str]:
     turn = _turn(_horizontal(places), _horizontal(offsets))
     shift = np.linalg.norm((places - offsets).mean(axis=0)[:2])
     if abs(turn) <= UPDATE_LAG_RAD and shift <= UPDATE_LAG_M:
-        turned = _horizontal(places) * np.exp(-1j * turn) + offsets[:, :2].mean(axis=0) @ [1.0, 1j]
-        places[:, 0] = turned.real
-        places[:, 1] = turned.imag
+        points = _horizontal(places) * np.exp(-1j * turn) + offsets[:, :2].mean(axis=0) @ [1.0, 1j]
+        places[:, 0] = points.real
+        places[:, 1] = points.imag
     if np.max(np.abs(places - offsets)) <= PLACE_M:
         return []
     return [f"formation.places_m={json.dumps(places.round(2).tolist())}"]
@@ -472,8 +480,8 @@ def _formation_key(one: CutStage, offsets: Array) -> list[str]:
 def turning_frame(drones_enu_m: Array, setpoints_enu_m: Array) -> Array:
     """Places (n, M, 3) about the drones' centroid [m]: outward, forward, up by their set-points."""
     own = drones_enu_m - drones_enu_m.mean(axis=0)
-    wanted = setpoints_enu_m - setpoints_enu_m.mean(axis=0)
-    return rotate(from_yaw(-np.arctan2(wanted[..., 1], wanted[..., 0])), own)
+    arms_m = setpoints_enu_m - setpoints_enu_m.mean(axis=0)
+    return rotate(from_yaw(-np.arctan2(arms_m[..., 1], arms_m[..., 0])), own)
 
 
 @dataclass(frozen=True)
@@ -499,14 +507,14 @@ def turning(comparison: StageComparison, sim: CutStage) -> TurningPlaces:
     drones = drones_of(comparison.sim)
     cycle = sim.cycles[-1]
     time_s = cycle.start_s + comparison.phase * (cycle.end_s - cycle.start_s)
-    wanted = np.array(
+    setpoints = np.array(
         [sim.recording.setpoints[drone].held_at(time_s).position_enu_m for drone in drones]
     )
-    real, flown = (
-        turning_frame(np.array([side[drone].position_enu_m for drone in drones]), wanted)
+    real, simulated = (
+        turning_frame(np.array([side[drone].position_enu_m for drone in drones]), setpoints)
         for side in (comparison.real, comparison.sim)
     )
-    return TurningPlaces(comparison.stage, tuple(drones), comparison.phase, real, flown)
+    return TurningPlaces(comparison.stage, tuple(drones), comparison.phase, real, simulated)
 
 
 def turning_rows(found: TurningPlaces) -> list[str]:
