@@ -117,11 +117,11 @@ def _number(value: Any) -> bool:
 
 def distinct(values: Sequence[Any]) -> list[Any]:
     """Distinct values, numbers in their order, others as they come."""
-    found: list[Any] = []
+    result: list[Any] = []
     for value in values:
-        if value not in found:
-            found.append(value)
-    return sorted(found) if all(map(_number, found)) else found
+        if value not in result:
+            result.append(value)
+    return sorted(result) if all(map(_number, result)) else result
 
 
 def combinations(sweep: plan.SweepSpec, rows: Rows, without: str) -> list[dict[str, Any]]:
@@ -141,18 +141,18 @@ def _panels(count: int, height_in: float) -> tuple[Figure, list[Axes]]:
     """Figure of panels in at most two columns; places that are left over stay empty."""
     columns = min(count, 2)
     lines = -(-count // columns)
-    drawn = style.new_figure(0.4 + height_in * lines, style.WIDTH_IN if columns > 1 else 4.6)
-    drawn.set_layout_engine("constrained")
-    axes = [drawn.add_subplot(lines, columns, k + 1) for k in range(count)]
-    return drawn, axes
+    fig = style.new_figure(0.4 + height_in * lines, style.WIDTH_IN if columns > 1 else 4.6)
+    fig.set_layout_engine("constrained")
+    axes = [fig.add_subplot(lines, columns, k + 1) for k in range(count)]
+    return fig, axes
 
 
-def _legend(drawn: Figure, handles: Sequence[Artist], title: str | None = None) -> None:
+def _legend(fig: Figure, handles: Sequence[Artist], title: str | None = None) -> None:
     """Put a legend above everything, in rows of as many entries as have room."""
     if handles:
         longest = max(len(str(handle.get_label())) for handle in handles)
-        columns = max(1, int(drawn.get_figwidth() / (0.5 + 0.055 * longest)))
-        drawn.legend(
+        columns = max(1, int(fig.get_figwidth() / (0.5 + 0.055 * longest)))
+        fig.legend(
             handles=handles,
             loc="outside upper center",
             ncol=min(columns, len(handles)),
@@ -202,7 +202,7 @@ def metric_figure(sweep: plan.SweepSpec, figure: plan.MetricFigure, rows: Rows) 
     """Draw metrics over a parameter."""
     axis = _Axis(sweep, figure.x or next(iter(sweep.parameters)), rows)
     groups = combinations(sweep, rows, axis.key)
-    drawn, axes = _panels(len(figure.panels), 2.4)
+    fig, axes = _panels(len(figure.panels), 2.4)
     handles: dict[str, Line2D] = {}
     for ax, panel in zip(axes, figure.panels, strict=True):
         curves = [(metric, group) for metric in panel for group in groups]
@@ -214,8 +214,8 @@ def metric_figure(sweep: plan.SweepSpec, figure: plan.MetricFigure, rows: Rows) 
                 "color": style.colour(f"drone_{k + 1}"),
                 "marker": _MARKERS[k % len(_MARKERS)],
             }
-            chosen = [row for row in rows if belongs(row, group)]
-            _curve(ax, axis, chosen, metric, look, isinstance(sweep.sampling, plan.Grid))
+            group_rows = [row for row in rows if belongs(row, group)]
+            _curve(ax, axis, group_rows, metric, look, isinstance(sweep.sampling, plan.Grid))
             name = ", ".join(names)
             if name:
                 handles.setdefault(name, Line2D([], [], lw=1.3, ms=3.5, label=name, **look))
@@ -225,8 +225,8 @@ def metric_figure(sweep: plan.SweepSpec, figure: plan.MetricFigure, rows: Rows) 
         _finish(ax, axis, rows, figure.log)
     failed = any(row["status"] == FAILED for row in rows)
     crosses = [Line2D([], [], **_FAILED, label="failed runs, of all there")] if failed else []
-    _legend(drawn, [*handles.values(), *crosses])
-    return drawn
+    _legend(fig, [*handles.values(), *crosses])
+    return fig
 
 
 def _curve(
@@ -234,10 +234,10 @@ def _curve(
 ) -> None:
     """One metric of one group."""
     scale = metric_text(metric).scale
-    found = [(axis.place(r), scale * r[metric]) for r in rows if r.get(metric) is not None]
-    if not found:
+    points = [(axis.place(r), scale * r[metric]) for r in rows if r.get(metric) is not None]
+    if not points:
         return
-    x, y = np.array(found, float).T
+    x, y = np.array(points, float).T
     if not grid:
         ax.plot(x, y, ls="", ms=3.2, alpha=0.75, mec="white", mew=0.3, **look)
         return
@@ -297,23 +297,21 @@ def overlay_figure(
     key = figure.by or next(iter(sweep.parameters))
     values = distinct([row[key] for row in rows])
     groups = combinations(sweep, rows, key)
-    drawn = style.new_figure(
+    fig = style.new_figure(
         0.85 + 1.75 * len(figure.signals), style.WIDTH_IN if len(groups) < 3 else 10.0
     )
-    drawn.set_layout_engine("constrained")
-    axes = drawn.subplots(
-        len(figure.signals), len(groups), sharex=True, sharey="row", squeeze=False
-    )
-    found = False
+    fig.set_layout_engine("constrained")
+    axes = fig.subplots(len(figure.signals), len(groups), sharex=True, sharey="row", squeeze=False)
+    has_curves = False
     shades = _COLOURS(np.linspace(0.0, _LIGHTEST, len(values)))
     for column, group in enumerate(groups):
         for value, shade in zip(values, shades, strict=True):
-            chosen = [r for r in rows if belongs(r, {**group, key: value, "status": FINISHED})]
-            records = filter(None, (store.record(row["id"]) for row in chosen))
+            matches = [r for r in rows if belongs(r, {**group, key: value, "status": FINISHED})]
+            records = filter(None, (store.record(row["id"]) for row in matches))
             runs = [(record["summary"], store.series(record["id"])) for record in records]
             for ax, name in zip(axes[:, column], figure.signals, strict=True):
                 cuts = [cut for run in runs if (cut := _cut(figure, name, *run)) is not None]
-                found |= bool(cuts)
+                has_curves |= bool(cuts)
                 _draw(ax, cuts, shade)
         if len(groups) > 1:
             axes[0, column].set_title(group_text(sweep, group))
@@ -322,13 +320,13 @@ def overlay_figure(
     for ax in axes[-1]:
         ax.set_xlabel(f"time in stage {style.label(figure.stage)} [s]")
         ax.margins(x=0.0)
-    named = np.unique(np.linspace(0, len(values) - 1, min(len(values), _MAX_NAMED)).round())
+    indices = np.unique(np.linspace(0, len(values) - 1, min(len(values), _MAX_NAMED)).round())
     handles = [
         Line2D([], [], color=shades[k], lw=1.8, label=_with_failed(key, values[k], rows))
-        for k in named.astype(int)
+        for k in indices.astype(int)
     ]
-    _legend(drawn, [*handles, style.setpoint_handle()], sweep.label(key))
-    return drawn if found else None
+    _legend(fig, [*handles, style.setpoint_handle()], sweep.label(key))
+    return fig if has_curves else None
 
 
 def _with_failed(key: str, value: Any, rows: Rows) -> str:
@@ -343,10 +341,10 @@ def _cut(
     figure: plan.OverlayFigure, name: str, summary: Mapping[str, Any], series: Recording | None
 ) -> _Cut | None:
     window = stage_window(summary, figure.stage)
-    found = find_values(series, name) if series else None
-    if window is None or found is None:
+    signal = find_values(series, name) if series else None
+    if window is None or signal is None:
         return None
-    time, values, setpoint = found
+    time, values, setpoint = signal
     end = min(window[1], window[0] + (figure.until_s or np.inf))
     inside = (time >= window[0] + figure.from_s) & (time <= end)
     if inside.sum() < 2:
@@ -389,28 +387,28 @@ def map_figure(sweep: plan.SweepSpec, figure: plan.MapFigure, rows: Rows) -> Fig
     """Draw metrics over two parameters as coloured cells, means over everything else."""
     x = figure.x or next(iter(sweep.parameters))
     y = figure.y or next(key for key in sweep.parameters if key != x)
-    drawn, axes = _panels(len(figure.metrics), 2.7)
+    fig, axes = _panels(len(figure.metrics), 2.7)
     columns, lines = (distinct([row[key] for row in rows]) for key in (x, y))
     for ax, metric in zip(axes, figure.metrics, strict=True):
         text = metric_text(metric)
         values = np.full((len(lines), len(columns)), np.nan)
         for j, i in np.ndindex(values.shape):
             cell = [row for row in rows if belongs(row, {x: columns[i], y: lines[j]})]
-            found = [text.scale * row[metric] for row in cell if _number(row.get(metric))]
-            values[j, i] = np.mean(found) if found else np.nan
-        _cells(drawn, ax, values, text)
+            numbers = [text.scale * row[metric] for row in cell if _number(row.get(metric))]
+            values[j, i] = np.mean(numbers) if numbers else np.nan
+        _cells(fig, ax, values, text)
         for key, axis, marks in ((x, ax.xaxis, columns), (y, ax.yaxis, lines)):
             step = -(-len(marks) // _MAX_CELLS_NAMED)
             axis.set_ticks(range(0, len(marks), step), list(map(value_text, marks[::step])))
             axis.set_label_text(sweep.label(key))
-    return drawn
+    return fig
 
 
-def _cells(drawn: Figure, ax: Axes, values: np.ndarray, text: Text) -> None:
+def _cells(fig: Figure, ax: Axes, values: np.ndarray, text: Text) -> None:
     mesh = ax.pcolormesh(values, cmap=_COLOURS, shading="nearest", edgecolors="white", lw=0.4)
     ax.grid(False)
     ax.set_title(text.title)
-    bar = drawn.colorbar(mesh, ax=ax, label=text.axis)
+    bar = fig.colorbar(mesh, ax=ax, label=text.axis)
     bar.outline.set_visible(False)
     if values.size > _MAX_WRITTEN:
         return
@@ -425,8 +423,8 @@ def parallel_figure(sweep: plan.SweepSpec, figure: plan.RunsFigure, rows: Rows) 
     """Draw each run as a line through its parameters and metrics, coloured by the last metric."""
     metrics = figure.metrics
     whole = [row for row in rows if all(_number(row.get(m)) for m in metrics)]
-    drawn, (ax,) = _panels(1, 3.2)
-    drawn.set_figwidth(style.WIDTH_IN)
+    fig, (ax,) = _panels(1, 3.2)
+    fig.set_figwidth(style.WIDTH_IN)
     heights = []
     labels = []
     for k, name in enumerate([*sweep.parameters, *metrics]):
@@ -452,13 +450,13 @@ def parallel_figure(sweep: plan.SweepSpec, figure: plan.RunsFigure, rows: Rows) 
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     ax.grid(False)
-    drawn.colorbar(paint, ax=ax, label=last.axis)
-    return drawn
+    fig.colorbar(paint, ax=ax, label=last.axis)
+    return fig
 
 
 def distribution_figure(sweep: plan.SweepSpec, figure: plan.RunsFigure, rows: Rows) -> Figure:
     """Draw how often each value of a metric came, with its percentiles."""
-    drawn, axes = _panels(len(figure.metrics), 2.3)
+    fig, axes = _panels(len(figure.metrics), 2.3)
     for ax, metric in zip(axes, figure.metrics, strict=True):
         text = metric_text(metric)
         values = np.array([text.scale * r[metric] for r in rows if _number(r.get(metric))])
@@ -479,7 +477,7 @@ def distribution_figure(sweep: plan.SweepSpec, figure: plan.RunsFigure, rows: Ro
                 )
         ax.set_title(f"{text.title}, {len(values)} runs", pad=20)
         ax.set(xlabel=text.axis, ylabel="runs")
-    return drawn
+    return fig
 
 
 # ---------- The fan of all paths
@@ -493,30 +491,30 @@ _FEW = 0.2
 
 def fan_figure(figure: plan.FanFigure, rows: Rows, store: Store) -> Figure | None:
     """Draw where a body is over time, in bands, and each path from above; None without paths."""
-    chosen = [row["id"] for row in rows if row["status"] == FINISHED]
-    runs = [s for run in chosen if (s := store.series(run)) and figure.body in s.bodies]
+    run_ids = [row["id"] for row in rows if row["status"] == FINISHED]
+    runs = [s for run in run_ids if (s := store.series(run)) and figure.body in s.bodies]
     if not runs:
         return None
     whole = max(runs, key=lambda run: len(run.bodies[figure.body].time_s))
     longest = whole.bodies[figure.body].time_s
     paths = np.full((len(runs), len(longest), 3), np.nan)
-    wanted = np.full((len(longest), 3), np.nan)
+    setpoint_m = np.full((len(longest), 3), np.nan)
     for path, run in zip(paths, runs, strict=True):
         track = run.bodies[figure.body]
         for k in range(3):
             path[:, k] = np.interp(longest, track.time_s, track.position_enu_m[:, k], right=np.nan)
     if figure.body in whole.setpoints:
-        wanted = whole.setpoints[figure.body].position_enu_m
+        setpoint_m = whole.setpoints[figure.body].position_enu_m
     many = np.isfinite(paths[:, :, 0]).mean(axis=0) >= _FEW
-    drawn = style.new_figure(5.4)
-    drawn.set_layout_engine("constrained")
-    axes = drawn.subplot_mosaic("ax;ay;az", width_ratios=(1.0, 1.25))
+    fig = style.new_figure(5.4)
+    fig.set_layout_engine("constrained")
+    axes = fig.subplot_mosaic("ax;ay;az", width_ratios=(1.0, 1.25))
     ax = axes.pop("a")
     colour = style.colour(figure.body)
     alpha = min(0.7, max(0.04, 12.0 / len(paths)))
     for path in paths:
         ax.plot(path[:, 0], path[:, 1], color=colour, lw=0.6, alpha=alpha)
-    ax.plot(wanted[:, 0], wanted[:, 1], **style.SETPOINT_LINE)
+    ax.plot(setpoint_m[:, 0], setpoint_m[:, 1], **style.SETPOINT_LINE)
     ax.set(
         xlabel="x, east [m]", ylabel="y, north [m]", title=f"{style.label(figure.body)}, from above"
     )
@@ -528,7 +526,7 @@ def fan_figure(figure: plan.FanFigure, rows: Rows, store: Store) -> Figure | Non
             ends = np.nanpercentile(paths[:, many, k], (low, high), axis=0)
             axis.fill_between(time, *ends, color=colour, alpha=alpha, lw=0)
         axis.plot(time, np.nanmedian(paths[:, many, k], axis=0), color=colour, lw=1.0)
-        axis.plot(longest, wanted[:, k], **style.SETPOINT_LINE)
+        axis.plot(longest, setpoint_m[:, k], **style.SETPOINT_LINE)
         axis.set_ylabel(f"{name} [m]")
         axis.margins(x=0.0)
         axis.sharex(axes["z"])
@@ -539,8 +537,8 @@ def fan_figure(figure: plan.FanFigure, rows: Rows, store: Store) -> Figure | Non
         for (low, high), alpha in zip(BANDS, (0.22, 0.5), strict=True)
     ]
     median = Line2D([], [], color=colour, lw=1.0, label="median")
-    _legend(drawn, [*handles, median, style.setpoint_handle()])
-    return drawn
+    _legend(fig, [*handles, median, style.setpoint_handle()])
+    return fig
 
 
 def write_figures(sweep: plan.SweepSpec, rows: Rows, store: Store) -> list[Path]:
@@ -549,14 +547,14 @@ def write_figures(sweep: plan.SweepSpec, rows: Rows, store: Store) -> list[Path]
         return []
     folder = store.folder / "figures"
     folder.mkdir(exist_ok=True)
-    written: list[Path] = []
+    paths: list[Path] = []
     with styled():
         for name, figure in _named(sweep.figures or _usual(sweep, rows)):
-            drawn = _drawn(sweep, figure, rows, store)
-            if drawn is not None:
-                written.append(folder / f"{name}.png")
-                save(drawn, written[-1])
-    return written
+            fig = _drawn(sweep, figure, rows, store)
+            if fig is not None:
+                paths.append(folder / f"{name}.png")
+                save(fig, paths[-1])
+    return paths
 
 
 def _drawn(sweep: plan.SweepSpec, figure: Any, rows: Rows, store: Store) -> Figure | None:
@@ -566,22 +564,24 @@ def _drawn(sweep: plan.SweepSpec, figure: Any, rows: Rows, store: Store) -> Figu
         return fan_figure(figure, rows, store)
     if isinstance(figure, plan.MetricFigure):
         return metric_figure(sweep, figure, rows)
-    known = tuple(m for m in figure.metrics if any(_number(row.get(m)) for row in rows))
-    if not known:
+    metrics = tuple(m for m in figure.metrics if any(_number(row.get(m)) for row in rows))
+    if not metrics:
         return None
     draw: dict[str, Callable[..., Figure]]
     draw = {"map": map_figure, "parallel": parallel_figure, "distribution": distribution_figure}
-    return draw[figure.kind](sweep, replace(figure, metrics=known), rows)
+    return draw[figure.kind](sweep, replace(figure, metrics=metrics), rows)
 
 
 def _named(figures: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     """Figures with file names of their own."""
-    used: set[str] = set()
+    earlier_names: set[str] = set()
     for figure in figures:
         usual = {"overlay": "overlay_{stage}", "metric": "metrics"}.get(figure.kind, figure.kind)
         base = figure.name or file_name(usual.format(stage=getattr(figure, "stage", "")))
-        name = next(n for n in (base, *(f"{base}_{k}" for k in range(2, 1000))) if n not in used)
-        used.add(name)
+        name = next(
+            n for n in (base, *(f"{base}_{k}" for k in range(2, 1000))) if n not in earlier_names
+        )
+        earlier_names.add(name)
         yield name, figure
 
 
@@ -592,24 +592,24 @@ def _usual(sweep: plan.SweepSpec, rows: Rows) -> Iterator[Any]:
     and of random draws their distribution and the fan of the load's paths.
     """
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    asked = [metric.column for metric in sweep.metrics if metric.column in columns]
+    extra_columns = [metric.column for metric in sweep.metrics if metric.column in columns]
     errors = [
         tuple(c for c in columns if c.startswith("errors.load.") and c.endswith(kind))
         for kind in (".translational_error_m", ".geodesic_error_deg")
     ]
-    panels = [(c,) for c in asked] + [panel for panel in errors if panel]
+    panels = [(c,) for c in extra_columns] + [panel for panel in errors if panel]
     panels += [(c,) for c in ("max_tension_n", "real_time_factor") if c in columns]
-    drawn = not isinstance(sweep.sampling, plan.Grid)
-    whole = tuple(dict.fromkeys([*(c for panel in errors for c in panel[:1]), *asked]))
-    if len(sweep.parameters) == 2 and not drawn and whole:
+    is_random = not isinstance(sweep.sampling, plan.Grid)
+    whole = tuple(dict.fromkeys([*(c for panel in errors for c in panel[:1]), *extra_columns]))
+    if len(sweep.parameters) == 2 and not is_random and whole:
         yield plan.MapFigure(name="map", metrics=whole)
     if len(sweep.parameters) > 2 and whole:
         yield plan.RunsFigure(kind="parallel", name="parallel", metrics=whole)
-    if drawn and whole:
+    if is_random and whole:
         more = ["max_tension_n"] if "max_tension_n" in columns else []
         metrics = tuple(dict.fromkeys([*whole, *more]))
         yield plan.RunsFigure(kind="distribution", name="distribution", metrics=metrics)
-    if drawn:
+    if is_random:
         yield plan.FanFigure()
     for key in sweep.parameters:
         name = f"over_{key.rsplit('.', 1)[-1]}"

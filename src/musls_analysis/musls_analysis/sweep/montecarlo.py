@@ -92,18 +92,18 @@ OF_A_SWEEP = (
 
 def what_varies(data: Mapping[str, Any]) -> dict[str, Any]:
     """What varies in a sweep's file, or in one that says nothing else."""
-    found = {key: value for key, value in data.items() if key not in OF_A_SWEEP}
+    variation = {key: value for key, value in data.items() if key not in OF_A_SWEEP}
     sampling = data.get("sampling")
     if isinstance(sampling, Mapping) and "correlations" in sampling:
-        found.setdefault("correlations", sampling["correlations"])
-    if isinstance(found.get("parameters"), Mapping):
-        found["parameters"] = {
+        variation.setdefault("correlations", sampling["correlations"])
+    if isinstance(variation.get("parameters"), Mapping):
+        variation["parameters"] = {
             key: {name: part for name, part in value.items() if name != "count"}
             if isinstance(value, Mapping)
             else value
-            for key, value in found["parameters"].items()
+            for key, value in variation["parameters"].items()
         }
-    return found
+    return variation
 
 
 def study_of(
@@ -115,23 +115,29 @@ def study_of(
     if seed < 0:
         raise ConfigError(f"seed = {seed}: must be 0 or above")
     data, origin = read_study(vary or {}, "Variation")
-    given = build(Variation, what_varies(data), origin)
-    shared = to_data(given)
+    variation = build(Variation, what_varies(data), origin)
+    fields = to_data(variation)
     draws = {"kind": "random", "runs": worlds, "seed": seed, "own_noise": True}
-    draws["correlations"] = shared.pop("correlations")
+    draws["correlations"] = fields.pop("correlations")
     return build(
-        SweepSpec, {"name": name, "scenario": scenario, "sampling": draws, **shared}, origin
+        SweepSpec, {"name": name, "scenario": scenario, "sampling": draws, **fields}, origin
     )
 
 
 def statistics(rows: Sequence[Mapping[str, Any]], sweep: SweepSpec) -> list[dict[str, Any]]:
     """Mean and percentiles of each figure with intervals; first the shares of failed worlds."""
-    flown = [row for row in rows if row["status"] == FINISHED]
+    finished_rows = [row for row in rows if row["status"] == FINISHED]
     table = [share("failed", sum(row["status"] == FAILED for row in rows), len(rows))]
-    if flown:
-        table.append(share("warnings", sum(bool(row["warnings"]) for row in flown), len(flown)))
-    for column in figures(flown, sweep):
-        values = np.array([row[column] for row in flown if row.get(column) is not None], float)
+    if finished_rows:
+        table.append(
+            share(
+                "warnings", sum(bool(row["warnings"]) for row in finished_rows), len(finished_rows)
+            )
+        )
+    for column in figures(finished_rows, sweep):
+        values = np.array(
+            [row[column] for row in finished_rows if row.get(column) is not None], float
+        )
         if len(values) < FEWEST:
             continue
         mean = values.mean()
@@ -141,9 +147,11 @@ def statistics(rows: Sequence[Mapping[str, Any]], sweep: SweepSpec) -> list[dict
         row |= _with_interval("mean", mean, mean - away, mean + away)
         row["std"] = float(values.std(ddof=1))
         for percent in PERCENTS:
-            found = stats.quantile_test(values, p=percent / 100.0).confidence_interval(CONFIDENCE)
+            interval = stats.quantile_test(values, p=percent / 100.0).confidence_interval(
+                CONFIDENCE
+            )
             value = np.percentile(values, percent)
-            row |= _with_interval(f"p{percent:g}", value, found.low, found.high)
+            row |= _with_interval(f"p{percent:g}", value, interval.low, interval.high)
         table.append(row | {"least": float(values.min()), "largest": float(values.max())})
     return table
 
@@ -171,17 +179,19 @@ def worst(
     rows: Sequence[Mapping[str, Any]], sweep: SweepSpec, count: int, by: str | None = None
 ) -> list[Mapping[str, Any]]:
     """Worlds of the largest value of a figure, by default the load's error; failed ones first."""
-    flown = [row for row in rows if row["status"] == FINISHED]
-    known = figures(flown, sweep)
-    if by is not None and flown and by not in known:
-        raise ConfigError(f"no figure '{by}' of these flights: {near_names(by, known)}")
-    usual = [c for c in known if c.startswith("errors.load.") and c.endswith("error_max_m")]
-    by = by or next(iter([*usual, *known]), "status")
+    finished_rows = [row for row in rows if row["status"] == FINISHED]
+    columns = figures(finished_rows, sweep)
+    if by is not None and finished_rows and by not in columns:
+        raise ConfigError(f"no figure '{by}' of these flights: {near_names(by, columns)}")
+    usual = [c for c in columns if c.startswith("errors.load.") and c.endswith("error_max_m")]
+    by = by or next(iter([*usual, *columns]), "status")
     failed = [row for row in rows if row["status"] == FAILED]
-    ranked = sorted(
-        (row for row in flown if row.get(by) is not None), key=lambda row: row[by], reverse=True
+    ranking = sorted(
+        (row for row in finished_rows if row.get(by) is not None),
+        key=lambda row: row[by],
+        reverse=True,
     )
-    return [*failed, *ranked][:count]
+    return [*failed, *ranking][:count]
 
 
 @dataclass(frozen=True, repr=False)
@@ -209,20 +219,20 @@ class MonteCarlo(ShownResult):
             by: Column of `rows` that says it; default the load's largest error.
         """
         runs = {run.id: run for run in self.plan.runs}
-        chosen = worst(self.rows, self.plan.sweep, count, by)
-        return [build(Scenario, runs[row["id"]].settings, row["id"]) for row in chosen]
+        worst_rows = worst(self.rows, self.plan.sweep, count, by)
+        return [build(Scenario, runs[row["id"]].settings, row["id"]) for row in worst_rows]
 
     def shown(self) -> Iterator[str | Table]:
         """Shares, and figures of the load, of tension and those asked for, with intervals."""
         from musls_analysis.sweep.figures import metric_text  # imports matplotlib
 
         yield f"{len(self.rows)} worlds of {self.plan.sweep.name}; in brackets 95 % intervals"
-        asked = {"max_tension_n", *(metric.column for metric in self.plan.sweep.metrics)}
+        extra_columns = {"max_tension_n", *(metric.column for metric in self.plan.sweep.metrics)}
         rows = []
         for row in self.statistics:
             name = row["figure"]
             text = metric_text(row["figure"])
-            if name.startswith(("share.", "errors.load.")) or name in asked:
+            if name.startswith(("share.", "errors.load.")) or name in extra_columns:
                 unit = text.axis.removeprefix(text.axis.partition(" [")[0])
                 label = name.replace(".", " ") if name.startswith("share.") else text.title + unit
                 cells = [_in_words(row, key, text.scale) for key in ("mean", "p5", "p50", "p95")]
@@ -242,11 +252,11 @@ def _in_words(row: Mapping[str, Any], key: str, scale: float) -> str:
 
 def share(name: str, count: int, of: int) -> dict[str, Any]:
     """Share of worlds with its interval, as a row of `statistics`."""
-    found = stats.binomtest(count, of).proportion_ci(CONFIDENCE)
+    interval = stats.binomtest(count, of).proportion_ci(CONFIDENCE)
     return {
         "figure": f"share.{name}",
         "worlds": of,
-        **_with_interval("mean", count / of, found.low, found.high),
+        **_with_interval("mean", count / of, interval.low, interval.high),
     }
 
 

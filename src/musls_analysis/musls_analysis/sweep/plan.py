@@ -198,8 +198,8 @@ class Parameter:
 
     def __post_init__(self) -> None:
         if self.values is not None:
-            given = (self.min, self.max, self.count, self.mean, self.std)
-            if given != (None,) * 5 or self.integer:
+            numbers = (self.min, self.max, self.count, self.mean, self.std)
+            if numbers != (None,) * 5 or self.integer:
                 raise ValueError("give either values, or min and max, or mean and std")
             return
         if (self.mean is None) != (self.std is None):
@@ -382,18 +382,18 @@ class SweepSpec:
         if "seed" in self.parameters and self.repetitions > 1:
             raise ValueError("give either repetitions or seed as a parameter")
         for figure in self.figures:
-            for chosen in (getattr(figure, name, None) for name in ("by", "x", "y")):
-                if chosen is not None and chosen not in self.parameters:
-                    near = near_names(chosen, self.parameters)
-                    raise ValueError(f"figures: no parameter '{chosen}': {near}")
+            for figure_key in (getattr(figure, name, None) for name in ("by", "x", "y")):
+                if figure_key is not None and figure_key not in self.parameters:
+                    near = near_names(figure_key, self.parameters)
+                    raise ValueError(f"figures: no parameter '{figure_key}': {near}")
             if isinstance(figure, MapFigure) and len(self.parameters) < 2:
                 raise ValueError("figures: a map needs two parameters")
 
     def label(self, key: str) -> str:
         """Name and unit of a parameter, "mass [kg]"; with its parent's where two are alike."""
-        given = self.parameters[key].label
-        if given:
-            return given
+        own_label = self.parameters[key].label
+        if own_label:
+            return own_label
         words, unit = _words(key)
         if sum(_words(other)[0] == words for other in self.parameters) > 1:
             *above, _ = [part for part in key.split(".") if not part.isdigit()]
@@ -402,23 +402,23 @@ class SweepSpec:
 
 
 def _check_correlations(sampling: RandomSampling, keys: Iterable[str]) -> None:
-    for given in sampling.correlations:
-        for key in given.keys:
+    for correlation in sampling.correlations:
+        for key in correlation.keys:
             if key not in keys:
                 raise ValueError(f"correlations: no parameter '{key}': {near_names(key, keys)}")
-        if given.keys[0] == given.keys[1]:
-            raise ValueError(f"correlations: '{given.keys[0]}' is paired with itself")
+        if correlation.keys[0] == correlation.keys[1]:
+            raise ValueError(f"correlations: '{correlation.keys[0]}' is paired with itself")
     if sampling.correlations and np.linalg.eigvalsh(_matrix(sampling, list(keys)))[0] < 1e-9:
         raise ValueError("correlations: no parameters can have all of these at once")
 
 
 def _matrix(sampling: RandomSampling, keys: Sequence[str]) -> NDArray[np.float64]:
     """Correlations of all parameters, (k, k)."""
-    found = np.eye(len(keys))
-    for given in sampling.correlations:
-        i, j = (keys.index(key) for key in given.keys)
-        found[i, j] = found[j, i] = given.value
-    return found
+    matrix = np.eye(len(keys))
+    for correlation in sampling.correlations:
+        i, j = (keys.index(key) for key in correlation.keys)
+        matrix[i, j] = matrix[j, i] = correlation.value
+    return matrix
 
 
 def _words(key: str) -> tuple[str, str]:
@@ -630,10 +630,10 @@ def make_plan(sweep: SweepSpec, scenario: Path | Mapping[str, Any]) -> Plan:
     every = points(sweep)
     own_noise = isinstance(sweep.sampling, RandomSampling) and sweep.sampling.own_noise
     for k, point in enumerate(every):
-        chosen = _resolve(sweep, scenario, point)
-        settings = to_data(chosen)
+        variant = _resolve(sweep, scenario, point)
+        settings = to_data(variant)
         names |= Names.of(settings)
-        first = chosen.seed + (k * sweep.repetitions if own_noise else 0)
+        first = variant.seed + (k * sweep.repetitions if own_noise else 0)
         for repetition in range(sweep.repetitions):
             seeded = settings | {"seed": first + repetition}
             run = Run(run_id(seeded), point, repetition, seeded)
@@ -644,17 +644,17 @@ def make_plan(sweep: SweepSpec, scenario: Path | Mapping[str, Any]) -> Plan:
 
 def run_id(settings: Mapping[str, Any]) -> str:
     """Hash of resolved settings."""
-    kept = {key: value for key, value in settings.items() if key not in _NOT_SETTINGS}
-    text = json.dumps(kept, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    content = {key: value for key, value in settings.items() if key not in _NOT_SETTINGS}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def wanted_series(sweep: SweepSpec) -> list[str]:
     """Bodies and cables whose signals are to be kept."""
     fans = (figure.body for figure in sweep.figures if isinstance(figure, FanFigure))
-    named = (signal.partition(".")[0] for signal in _signals(sweep))
-    measured = (body for metric in sweep.metrics for body in metric.bodies)
-    return list(dict.fromkeys([*sweep.series, *fans, *named, *measured]))
+    signal_bodies = (signal.partition(".")[0] for signal in _signals(sweep))
+    metric_bodies = (body for metric in sweep.metrics for body in metric.bodies)
+    return list(dict.fromkeys([*sweep.series, *fans, *signal_bodies, *metric_bodies]))
 
 
 def _resolve(
@@ -768,14 +768,14 @@ STAGE_NAME = "STAGE"
 
 def wrong_column(column: str, sweep: SweepSpec, names: Names) -> str:
     """Why no table of a sweep has a column; empty where it may have it."""
-    known = [*FLIGHT_COLUMNS, *ALWAYS, *sweep.parameters, *(m.column for m in sweep.metrics)]
+    columns = [*FLIGHT_COLUMNS, *ALWAYS, *sweep.parameters, *(m.column for m in sweep.metrics)]
     first, _, rest = column.partition(".")
-    if column in known or (first == "slack_fraction" and names.is_stage(rest)):
+    if column in columns or (first == "slack_fraction" and names.is_stage(rest)):
         return ""
     if first == "errors":
         return wrong_path(column, names)
     patterns = ["errors.load.STAGE.translational_error_max_m", "slack_fraction.STAGE"]
-    return near_names(column, [*known, *patterns])
+    return near_names(column, [*columns, *patterns])
 
 
 def _columns(sweep: SweepSpec) -> Iterator[str]:
@@ -792,9 +792,9 @@ def _check_names(sweep: SweepSpec, names: Names) -> None:
     """Refuse signals, bodies, stages, paths and columns that no run can have."""
     bodies = sorted(names.bodies)
 
-    def check(name: str, known: Sequence[str], what: str) -> None:
-        if name not in known:
-            raise ConfigError(f"sweep {sweep.name}: {what}: {near_names(name, known)}")
+    def check(name: str, choices: Sequence[str], what: str) -> None:
+        if name not in choices:
+            raise ConfigError(f"sweep {sweep.name}: {what}: {near_names(name, choices)}")
 
     for signal in _signals(sweep):
         check(signal, signal_names(bodies), f"no signal '{signal}'")

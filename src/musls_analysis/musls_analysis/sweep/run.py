@@ -118,9 +118,11 @@ def run_sweep(
     sweep = plan.sweep
     runs = {run.id: run for run in plan.runs}
     damaged: list[str] = []
-    done = store.finished(runs, failed_too=not retry_failed, damaged=damaged)
-    finished = len(store.finished(done, failed_too=False))
-    progress = SweepProgress(len(runs), len(done), finished, len(done) - finished, damaged)
+    done_ids = store.finished(runs, failed_too=not retry_failed, damaged=damaged)
+    finished_count = len(store.finished(done_ids, failed_too=False))
+    progress = SweepProgress(
+        len(runs), len(done_ids), finished_count, len(done_ids) - finished_count, damaged
+    )
     watch(progress)
     series = tuple(wanted_series(sweep))
     jobs = [
@@ -133,7 +135,7 @@ def run_sweep(
             sweep.timeout_s,
         )
         for run in plan.runs
-        if run.id not in done
+        if run.id not in done_ids
     ]
     if not jobs:
         return progress
@@ -141,8 +143,8 @@ def run_sweep(
     if scheduler is None:
         progress.workers = worker_count(workers or sweep.workers, len(jobs))
     own = nullcontext(executor) if executor else sweep_executor(progress.workers, scheduler)
-    with own as chosen:
-        running = {chosen.submit(_make_in_process, job, scratch): job.id for job in jobs}
+    with own as pool:
+        running = {pool.submit(_make_in_process, job, scratch): job.id for job in jobs}
         for future in as_completed(list(running)):
             run = runs[running.pop(future)]
             try:
@@ -318,10 +320,10 @@ def make(job: Job, scratch: Path) -> tuple[dict[str, Any], bytes]:
 
 def _flyer(job: Job) -> Callable[..., tuple[Recording, dict[str, Any]]]:
     module, _, function = job.flyer.partition(":")
-    found: Callable[..., tuple[Recording, dict[str, Any]]] = getattr(
+    flyer: Callable[..., tuple[Recording, dict[str, Any]]] = getattr(
         import_module(module), function
     )
-    return found
+    return flyer
 
 
 def _fly(job: Job, folder: Path | None) -> tuple[dict[str, Any], bytes]:

@@ -51,11 +51,13 @@ from musls_description.config.errors import lock as lock_file
 
 def extract(recording: Recording, names: Iterable[str]) -> Recording:
     """Poses, set-points and tensions of the first body and of others and cables that it has."""
-    wanted = {next(iter(recording.bodies)), *names}
-    bodies = {name: recording.bodies[name] for name in recording.bodies if name in wanted}
-    cables = {name: recording.cables[name] for name in recording.cables if name in wanted}
-    asked = {name: setpoint_pose(recording, name) for name in bodies if name in recording.setpoints}
-    return Recording(bodies, asked, cables)
+    selection = {next(iter(recording.bodies)), *names}
+    bodies = {name: recording.bodies[name] for name in recording.bodies if name in selection}
+    cables = {name: recording.cables[name] for name in recording.cables if name in selection}
+    setpoints = {
+        name: setpoint_pose(recording, name) for name in bodies if name in recording.setpoints
+    }
+    return Recording(bodies, setpoints, cables)
 
 
 def pack(series: Recording) -> bytes:
@@ -70,8 +72,10 @@ def pack(series: Recording) -> bytes:
         arrays[f"{name}.time_s"] = cable.time_s
         arrays[f"{name}.tension_n"] = cable.tension_n[:, 0]
     buffer = io.BytesIO()
-    kept: dict[str, Any] = {name: np.asarray(v, np.float32) for name, v in arrays.items()}
-    np.savez_compressed(buffer, **kept)
+    single_precision: dict[str, Any] = {
+        name: np.asarray(v, np.float32) for name, v in arrays.items()
+    }
+    np.savez_compressed(buffer, **single_precision)
     return buffer.getvalue()
 
 
@@ -82,7 +86,7 @@ def _poses(track: PoseTrack) -> NDArray:
 def unpack(data: bytes) -> Recording:
     """Inverse of `pack`, up to the digits of a 32-bit number."""
     bodies: dict[str, PoseTrack] = {}
-    asked: dict[str, PoseTrack] = {}
+    setpoints: dict[str, PoseTrack] = {}
     cables: dict[str, CableTrack] = {}
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         for key in arrays.files:
@@ -93,8 +97,8 @@ def unpack(data: bytes) -> Recording:
                 cables[name] = CableTrack(time_s, np.column_stack([values, values]), np.zeros(0))
             elif what != "time_s":
                 track = PoseTrack(time_s, values[:, :3], values[:, 3:])
-                (bodies if what == "pose" else asked)[name] = track
-    return Recording(bodies, asked, cables)
+                (bodies if what == "pose" else setpoints)[name] = track
+    return Recording(bodies, setpoints, cables)
 
 
 # ---------- The numbers of a run: a row of the table
@@ -140,25 +144,25 @@ def chosen_metric(
 ) -> float | None:
     """A number that the user asked for; None if the run has it not."""
     if metric.path is not None:
-        wanted = re.compile(re.escape(metric.path).replace(r"\*", r"[^.]+"))
+        pattern = re.compile(re.escape(metric.path).replace(r"\*", r"[^.]+"))
         every = numbers_by_path(summary)
-        found = np.array([number for path, number in every if wanted.fullmatch(path)], float)
+        numbers = np.array([number for path, number in every if pattern.fullmatch(path)], float)
     else:
-        taken = find_values(series, metric.signal or "") if series else None
+        signal = find_values(series, metric.signal or "") if series else None
         window = stage_window(summary, metric.stage) if metric.stage else (-np.inf, np.inf)
-        if series is None or taken is None or window is None:
+        if series is None or signal is None or window is None:
             return None
-        time, values, asked = taken
+        time, values, setpoint = signal
         if metric.against == "setpoint":
-            values = values - asked
+            values = values - setpoint
         elif metric.against is not None:
             kind = (metric.signal or "").partition(".")[2]
             other = find_values(series, f"{metric.against}.{kind}")
             if other is None:
                 return None
             values = values - values[0] - np.interp(time, other[0], other[1] - other[1][0])
-        found = values[(time >= window[0]) & (time < window[1]) & np.isfinite(values)]
-    return float(_REDUCE[metric.reduce](found)) if len(found) else None
+        numbers = values[(time >= window[0]) & (time < window[1]) & np.isfinite(values)]
+    return float(_REDUCE[metric.reduce](numbers)) if len(numbers) else None
 
 
 def stage_window(summary: Mapping[str, Any], name: str) -> tuple[float, float] | None:
@@ -241,7 +245,7 @@ class Store:
         self, ids: Iterable[str], *, failed_too: bool = True, damaged: list[str] | None = None
     ) -> set[str]:
         """Runs that are done, without damaged files, which `damaged` gets."""
-        done = set()
+        complete_ids = set()
         for i in ids:
             try:
                 record = self._read_record(i)
@@ -251,8 +255,8 @@ class Store:
                     damaged.append(str(error))
                 continue
             if record and (failed_too or record["status"] == FINISHED):
-                done.add(i)
-        return done
+                complete_ids.add(i)
+        return complete_ids
 
     def record(self, run: str) -> dict[str, Any] | None:
         """Record of a run, None if it has not been made, or is damaged."""

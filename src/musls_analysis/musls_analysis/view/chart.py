@@ -146,15 +146,15 @@ def draw_strip(
     window_s: tuple[float, float],
 ) -> None:
     """Draw curves over the times shown, with stages as bands, events, and a legend below."""
-    shown = [(s, (s.time_s >= window_s[0]) & (s.time_s <= window_s[1])) for s in series]
-    for its, inside in shown:
+    parts = [(s, (s.time_s >= window_s[0]) & (s.time_s <= window_s[1])) for s in series]
+    for its, inside in parts:
         shade = style.colour(its.name)
         ax.plot(
             its.time_s[inside], its.value[inside], color=shade, lw=1.0, label=style.label(its.name)
         )
-    known = np.concatenate([its.value[inside] for its, inside in shown])
-    known = known[np.isfinite(known)]
-    high = float(np.percentile(known, _SHARE)) if known.size else 1.0
+    values = np.concatenate([its.value[inside] for its, inside in parts])
+    values = values[np.isfinite(values)]
+    high = float(np.percentile(values, _SHARE)) if values.size else 1.0
     top = round_up(1.08 * max(high, 1e-3))
     ax.set(xlim=(window_s[0], max(window_s[1], window_s[0] + 1e-9)), ylim=(-0.008 * top, top))
     ax.spines[["left", "bottom"]].set_visible(False)

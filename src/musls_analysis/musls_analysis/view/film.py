@@ -134,9 +134,9 @@ def palette(picture: np.ndarray) -> Image.Image:
     quantized = Image.fromarray(weighted[None]).quantize(255, Image.Quantize.MEDIANCUT, kmeans=3)
     colours = np.array(quantized.getpalette(), np.uint8).reshape(-1, 3)[:255]
     colours[colours.min(axis=1) > 245] = 255  # the page: Pillow takes the colour nearest to 252
-    found = Image.new("P", (1, 1))
-    found.putpalette(colours.tobytes())
-    return found
+    image = Image.new("P", (1, 1))
+    image.putpalette(colours.tobytes())
+    return image
 
 
 def _write_mp4(
@@ -180,9 +180,9 @@ def _write_mp4(
                 to_ffmpeg.write(frame.data)
         except BrokenPipeError:
             pass  # ffmpeg has ended, and says why
-        said = process.communicate()[1].decode(errors="replace").strip()
+        output = process.communicate()[1].decode(errors="replace").strip()
     if process.returncode:
-        reason = last_words(said) or ending(process.returncode)
+        reason = last_words(output) or ending(process.returncode)
         raise MuslsError(f"{path}: ffmpeg failed: {reason}")
 
 

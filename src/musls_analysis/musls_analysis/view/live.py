@@ -93,13 +93,13 @@ class LiveView(MemoryRecorder):
         subject = Subject(recording, self.system, self._name)
         if not self._shown:
             rerun_log.log_surroundings(self._stream, subject, self._look.scale)
-        seen = {*recording.bodies, *(f"setpoint/{body}" for body in recording.setpoints)}
-        if seen - self._shown:
+        names = {*recording.bodies, *(f"setpoint/{body}" for body in recording.setpoints)}
+        if names - self._shown:
             rerun_log.log_bodies(self._stream, RUN, subject, self._look)
-            self._shown |= seen
+            self._shown |= names
         rerun_log.send_motion(self._stream, RUN, subject, self._look)
-        shown = {"tension": curves(subject, TENSION), "height": curves(subject, "z_m")}
-        rerun_log.log_curves(self._stream, shown)
+        panels = {"tension": curves(subject, TENSION), "height": curves(subject, "z_m")}
+        rerun_log.log_curves(self._stream, panels)
         rerun_log.log_texts(self._stream, [subject])
         self._forget()
 

@@ -127,19 +127,21 @@ def _data(
 
     for recording, mark, shift in zip(recordings, ("", SECOND), (0.0, shift_s), strict=False):
         clock_s = time_s - shift
-        flown = np.where((clock_s >= recording.start_s) & (clock_s <= recording.end_s), 1.0, np.nan)
+        flight_mask = np.where(
+            (clock_s >= recording.start_s) & (clock_s <= recording.end_s), 1.0, np.nan
+        )
         for name, track in recording.bodies.items():
             path = [np.interp(clock_s, track.time_s, c) for c in track.position_enu_m.T]
-            places[name + mark] = flown * path
+            places[name + mark] = flight_mask * path
         for quantity, (title, scale) in PANELS.items():
             for name, values in owners(recording, quantity):
                 at_times = np.interp if quantity != "largest_tension_n" else _largest
-                add(title, name, mark, flown * scale * at_times(clock_s, *values[:2]))
+                add(title, name, mark, flight_mask * scale * at_times(clock_s, *values[:2]))
     for name in recordings[-1].bodies if len(recordings) == 2 else ():
         if name in first.bodies:
             apart = np.linalg.norm(places[name] - places[name + SECOND], axis=0)
             add("distance between the two [mm]", name, "", 1e3 * apart)
-    seen = [
+    scenes = [
         _seen(Subject(recording, system, "", shift_s=shift), time_s, mark)
         for recording, system, mark, shift in zip(
             recordings, systems, ("", SECOND), (0.0, shift_s), strict=False
@@ -147,8 +149,8 @@ def _data(
     ]
     return {
         "time": _numbers(time_s),
-        "shapes": {name: shape for shapes, _ in seen for name, shape in shapes.items()},
-        "cables": [cable for _, cables in seen for cable in cables],
+        "shapes": {name: shape for shapes, _ in scenes for name, shape in shapes.items()},
+        "cables": [cable for _, cables in scenes for cable in cables],
         "tension_limit": _tension_limit_n(first),
         "bodies": {
             name: {
@@ -231,11 +233,11 @@ def _meshes(recording: Recording) -> list[dict[str, Any]]:
 
 def _largest(time_s: Array, of_s: Array, values: Array) -> Array:
     """Largest value around each time, so that no peak is lost."""
-    found: Array = np.interp(time_s, of_s, values)
+    peaks: Array = np.interp(time_s, of_s, values)
     nearest = np.searchsorted((time_s[1:] + time_s[:-1]) / 2.0, of_s, side="right")
-    found[np.unique(nearest)] = -np.inf
-    np.maximum.at(found, nearest, values)
-    return found
+    peaks[np.unique(nearest)] = -np.inf
+    np.maximum.at(peaks, nearest, values)
+    return peaks
 
 
 def _numbers(values: Array) -> list[float | None]:

@@ -130,9 +130,9 @@ class Camera:
 
     def project(self, points_enu_m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Picture points (..., 2) [px], NaN behind the camera, and distances in sight (...) [m]."""
-        seen = (points_enu_m - self.position_enu_m) @ self.axes.T
-        depth = np.where(seen[..., 2] > NEAREST_M, seen[..., 2], np.nan)
-        at = seen[..., :2] * [1.0, -1.0] * (self.focal_px / depth)[..., None]
+        camera_points = (points_enu_m - self.position_enu_m) @ self.axes.T
+        depth = np.where(camera_points[..., 2] > NEAREST_M, camera_points[..., 2], np.nan)
+        at = camera_points[..., :2] * [1.0, -1.0] * (self.focal_px / depth)[..., None]
         return at + self.center_px, depth
 
     def moved(self, by_m: np.ndarray) -> Camera:
@@ -166,13 +166,13 @@ def camera_on(
     focal_px = 0.5 * height_px / np.tan(0.5 * np.radians(FIELD_OF_VIEW_DEG))
     low_px, high_px = np.reshape(frame_px, (2, 2))
     half = 0.5 * (high_px - low_px) / focal_px
-    seen = points_enu_m @ axes.T
+    camera_points = points_enu_m @ axes.T
     # Each side of the frame is a plane through the eye: |x - x_eye| <= half * (depth - depth_eye).
     # The tightest points on both sides give the eye's place across and the distance it needs.
-    low = np.min(seen[:, :2] + half * seen[:, 2:], axis=0)
-    high = np.max(seen[:, :2] - half * seen[:, 2:], axis=0)
+    low = np.min(camera_points[:, :2] + half * camera_points[:, 2:], axis=0)
+    high = np.max(camera_points[:, :2] - half * camera_points[:, 2:], axis=0)
     depth = float(np.min((low - high) / (2.0 * half)))
-    middle_depth = 0.5 * float(seen[:, 2].min() + seen[:, 2].max())
+    middle_depth = 0.5 * float(camera_points[:, 2].min() + camera_points[:, 2].max())
     distance = max(middle_depth - depth, 10.0 * NEAREST_M) / zoom
     eye = np.array([*(0.5 * (low + high)), middle_depth - distance])
     return Camera(eye @ axes, axes, float(focal_px), 0.5 * (low_px + high_px))
@@ -251,24 +251,24 @@ def _face_pieces(
 
 
 def _drone_pieces(
-    shape: scene.DroneShape, placed: scene.Placed, base: np.ndarray, alpha: float
+    shape: scene.DroneShape, to_world: scene.Placed, base: np.ndarray, alpha: float
 ) -> Iterator[FlatPiece]:
     """Gear, arms, plate and rotor discs; the front discs are darker."""
-    for leg in placed(shape.gear_m):
+    for leg in to_world(shape.gear_m):
         yield FlatPiece(leg, _GEAR, alpha=alpha, width_m=0.009, nearer_m=-0.02)
-    for arm in placed(shape.arms_m):
+    for arm in to_world(shape.arms_m):
         yield FlatPiece(arm, 0.7 * base, alpha=alpha, width_m=0.026)
     dark = 0.55 * base
-    yield FlatPiece(placed(shape.plate_m), dark, fill=0.85 * base, alpha=alpha, nearer_m=0.01)
-    for disc, front in zip(placed(shape.discs_m), shape.front, strict=True):
+    yield FlatPiece(to_world(shape.plate_m), dark, fill=0.85 * base, alpha=alpha, nearer_m=0.01)
+    for disc, front in zip(to_world(shape.discs_m), shape.front, strict=True):
         share = 0.62 if front else 0.32
         yield FlatPiece(disc, dark, fill=base, alpha=share * alpha, nearer_m=0.03)
 
 
-def _cable_pieces(sampled: scene.SceneSamples, look: SubjectStyle) -> Iterator[FlatPiece]:
+def _cable_pieces(samples: scene.SceneSamples, look: SubjectStyle) -> Iterator[FlatPiece]:
     """Cables in the colours of their tensions, a piece a link."""
     width = 1.6 if look.second else 2.8
-    for cable in sampled.cables.values():
+    for cable in samples.cables.values():
         shade = look.cable_colours(cable.tension_n[0])
         dash = _SLACK if cable.slack[0] else _SOLID
         for line in cable.pieces(0):
@@ -290,22 +290,22 @@ def subject_styles(
 
 
 def _subject_pieces(
-    subject: scene.Subject, sampled: scene.SceneSamples, look: SubjectStyle
+    subject: scene.Subject, samples: scene.SceneSamples, look: SubjectStyle
 ) -> Iterator[FlatPiece]:
     """Bodies, with their pulleys, and cables."""
     pulley = np.array(to_rgb(style.PULLEY))
     rim_colour = np.array(to_rgb(style.PULLEY_RIM))
-    for body, placed in scene.poses(sampled.bodies):
-        for rim in placed(subject.pulley_rims[body]) if body in subject.pulley_rims else ():
+    for body, to_world in scene.poses(samples.bodies):
+        for rim in to_world(subject.pulley_rims[body]) if body in subject.pulley_rims else ():
             yield FlatPiece(rim, rim_colour, 1.6, pulley, look.alpha, nearer_m=0.05)
         shape = subject.shapes.get(body)
         base = look.colour(body)
         if isinstance(shape, scene.BoxOutline):
-            faces = placed(shape.corners_m)[np.array(scene.BOX_FACES)]
+            faces = to_world(shape.corners_m)[np.array(scene.BOX_FACES)]
             yield from _face_pieces(faces, base, look.alpha)
         elif shape is not None:
-            yield from _drone_pieces(shape, placed, base, look.alpha)
-    yield from _cable_pieces(sampled, look)
+            yield from _drone_pieces(shape, to_world, base, look.alpha)
+    yield from _cable_pieces(samples, look)
 
 
 OBSTACLE_ALPHA = 0.4
@@ -323,14 +323,14 @@ def _obstacle_pieces(
 
 
 def _setpoint_pieces(
-    sampled: scene.SceneSamples, shapes: Mapping[str, scene.Shape]
+    samples: scene.SceneSamples, shapes: Mapping[str, scene.Shape]
 ) -> Iterator[FlatPiece]:
     """Outlines of where load and drones should be."""
     ink = np.array(to_rgb(style.INK))
-    for body, placed in scene.poses(sampled.setpoints):
+    for body, to_world in scene.poses(samples.setpoints):
         edge = 0.65 * np.array(to_rgb(style.colour(body))) + 0.35 * ink
         for line in shapes[body].wire_m if body in shapes else ():
-            yield FlatPiece(placed(line), edge, 0.9, alpha=0.75, dash=_SETPOINT)
+            yield FlatPiece(to_world(line), edge, 0.9, alpha=0.75, dash=_SETPOINT)
 
 
 # ---------- Ground at z = 0: a grid that fades away, and shadows straight below the bodies
@@ -352,11 +352,11 @@ def _grid(low_m: np.ndarray, high_m: np.ndarray) -> tuple[np.ndarray, np.ndarray
         points[:, :, axis] = along
         points[:, :, other] = places[:, None]
         pieces.append(np.stack([points[:, :-1], points[:, 1:]], axis=2).reshape(-1, 2, 3))
-    found = np.concatenate(pieces)
-    middle = found.mean(axis=1)[:, :2]
+    lines = np.concatenate(pieces)
+    middle = lines.mean(axis=1)[:, :2]
     beyond = np.maximum(np.maximum(low_m[:2] - middle, middle - high_m[:2]), 0.0)
     strength = 0.42 * np.clip(1.0 - np.linalg.norm(beyond, axis=1) / _MARGIN_M, 0.0, 1.0)
-    return found[strength > 0.01], strength[strength > 0.01]
+    return lines[strength > 0.01], strength[strength > 0.01]
 
 
 def _shadow(points_enu_m: np.ndarray) -> FlatPiece:
@@ -399,7 +399,7 @@ def place_names(
     A name stands above its body, else beside or below it, else farther up, where it covers nothing.
     `sides` keeps it on the side where it was in the picture before, as long as that is so.
     """
-    placed: dict[str, Rectangle] = {}
+    labels: dict[str, Rectangle] = {}
     height = _LABEL_HEIGHT_PX
     for name in sorted(widths_px, key=lambda body: bodies[body].top):
         body = bodies[name]
@@ -420,11 +420,11 @@ def place_names(
             left = min(max(corners[k][0], frame.left), frame.right - width)
             top = min(max(corners[k][1], frame.top), frame.bottom - height)
             place = Rectangle(left, top, left + width, top + height)
-            if not any(map(place.overlaps, [*bodies.values(), *placed.values()])):
+            if not any(map(place.overlaps, [*bodies.values(), *labels.values()])):
                 break
-        placed[name] = place
+        labels[name] = place
         sides[name] = k
-    return placed
+    return labels
 
 
 # ---------- The picture
@@ -470,20 +470,20 @@ class Picture:
 
     def draw(self, time_s: float, speed: float = 1.0) -> np.ndarray:
         """Draw a moment, (height, width, 3) bytes; a film's speed is written down if not 1."""
-        sampled = [scene.sample(subject, np.array([time_s])) for subject in self._subjects]
+        samples = [scene.sample(subject, np.array([time_s])) for subject in self._subjects]
         if self._options.follow:
-            position = sampled[0].bodies[LOAD].position_enu_m[0]
+            position = samples[0].bodies[LOAD].position_enu_m[0]
             if np.isfinite(position).all():
                 self._center = position * [1.0, 1.0, 0.0]
             self.camera = self._still.moved(self._center)
             self._set_ground()
         self._set_trails(time_s)
-        self._set_pieces(sampled)
+        self._set_pieces(samples)
         self._set_words(time_s, speed)
         if self._series:
             self._set_moment(time_s)
         self.canvas.restore_region(self._background)
-        for artist in (*self._moving, *self._placed_names(sampled)):
+        for artist in (*self._moving, *self._placed_names(samples)):
             artist.draw(self.canvas.get_renderer())
         return pixels(self.canvas)
 
@@ -657,20 +657,20 @@ class Picture:
         self._trails.set_segments(lines if self._options.trail_s > 0.0 else [])
         self._trails.set_color(shades)
 
-    def _set_pieces(self, sampled: Sequence[scene.SceneSamples]) -> None:
+    def _set_pieces(self, samples: Sequence[scene.SceneSamples]) -> None:
         shadows = []
-        pieces = list(_setpoint_pieces(sampled[0], self._subjects[0].shapes))
+        pieces = list(_setpoint_pieces(samples[0], self._subjects[0].shapes))
         pieces += _obstacle_pieces(self._subjects[0], *self._bounds + self._center)
-        for subject, its, look in zip(self._subjects, sampled, self._looks, strict=True):
-            for body, placed in scene.poses(its.bodies):
+        for subject, its, look in zip(self._subjects, samples, self._looks, strict=True):
+            for body, to_world in scene.poses(its.bodies):
                 if body in subject.shapes:
-                    shadows.append(_shadow(placed(subject.shapes[body].shadow_m)))
+                    shadows.append(_shadow(to_world(subject.shapes[body].shadow_m)))
             pieces += _subject_pieces(subject, its, look)
-        drawn = self._visible(shadows) + sorted(self._visible(pieces), key=lambda piece: -piece[0])
-        self._pieces.set_visible(bool(drawn))
-        if not drawn:
+        layers = self._visible(shadows) + sorted(self._visible(pieces), key=lambda piece: -piece[0])
+        self._pieces.set_visible(bool(layers))
+        if not layers:
             return
-        _, points, fills, edges, widths, dashes = zip(*drawn, strict=True)
+        _, points, fills, edges, widths, dashes = zip(*layers, strict=True)
         self._pieces.set_verts(points, closed=False)
         self._pieces.set_facecolor(fills)
         self._pieces.set_edgecolor(edges)
@@ -681,12 +681,12 @@ class Picture:
         self, pieces: Iterable[FlatPiece]
     ) -> list[tuple[float, Any, Any, Any, float, object]]:
         """Depth, picture points, fill, edge, width [pt] and dashes of those that can be seen."""
-        seen = []
+        visible = []
         for piece in pieces:
             at, depths = self.camera.project(piece.points_enu_m)
-            turned = piece.one_sided and np.linalg.det(np.diff(at[:3], axis=0)) > 0.0
+            faces_away = piece.one_sided and np.linalg.det(np.diff(at[:3], axis=0)) > 0.0
             depth = float(depths.mean())
-            if turned or np.isnan(depth):
+            if faces_away or np.isnan(depth):
                 continue
             fill = (0.0, 0.0, 0.0, 0.0)
             if piece.fill is not None:
@@ -694,26 +694,26 @@ class Picture:
                 fill = (*piece.fill, piece.alpha)
             width = PT_PX * max(piece.width, piece.width_m * self.camera.focal_px / depth)
             edge = (*piece.edge, piece.alpha)
-            seen.append((depth - piece.nearer_m, at, fill, edge, width, piece.dash))
-        return seen
+            visible.append((depth - piece.nearer_m, at, fill, edge, width, piece.dash))
+        return visible
 
-    def _placed_names(self, sampled: Sequence[scene.SceneSamples]) -> list[Text]:
+    def _placed_names(self, samples: Sequence[scene.SceneSamples]) -> list[Text]:
         """Names of the visible drones, placed beside them."""
-        areas = self._areas(self._subjects[0], sampled[0])
+        areas = self._areas(self._subjects[0], samples[0])
         widths = {body: self._widths_px[body] for body in areas if body != LOAD}
         for body, place in place_names(widths, areas, self._frame, self._sides).items():
             self._names[body].set_position((place.left, place.bottom))
         return [self._names[body] for body in widths]
 
-    def _areas(self, subject: scene.Subject, sampled: scene.SceneSamples) -> dict[str, Rectangle]:
+    def _areas(self, subject: scene.Subject, samples: scene.SceneSamples) -> dict[str, Rectangle]:
         """Smallest rectangles round the bodies that are seen."""
         areas = {}
-        for body, placed in scene.poses(sampled.bodies):
+        for body, to_world in scene.poses(samples.bodies):
             outline = subject.shapes[body].outline_m if body in subject.shapes else np.zeros((1, 3))
-            at, _ = self.camera.project(placed(outline))
-            seen = at[np.isfinite(at).all(axis=1)]
-            if len(seen):
-                areas[body] = Rectangle(*seen.min(axis=0).tolist(), *seen.max(axis=0).tolist())
+            at, _ = self.camera.project(to_world(outline))
+            points = at[np.isfinite(at).all(axis=1)]
+            if len(points):
+                areas[body] = Rectangle(*points.min(axis=0).tolist(), *points.max(axis=0).tolist())
         return areas
 
     def _set_words(self, time_s: float, speed: float) -> None:
@@ -732,5 +732,5 @@ class Picture:
             np.interp(time_s, series.time_s, series.value, left=np.nan, right=np.nan)
             for series in self._series
         ]
-        shown = np.minimum(values, self._highest)
-        self._dots.set_offsets(np.stack([np.full(len(shown), time_s), shown], axis=-1))
+        levels = np.minimum(values, self._highest)
+        self._dots.set_offsets(np.stack([np.full(len(levels), time_s), levels], axis=-1))

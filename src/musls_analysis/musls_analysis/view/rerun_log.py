@@ -225,12 +225,12 @@ def arrange(
     if "tension" in plots:
         legend = rrb.Spatial2DView(origin="/legend", name="cable tension")
         below = rrb.Horizontal(below, legend)
-    left = [scene, below]
+    left_column = [scene, below]
     shares = [6, 1]
     if events:
-        left.append(rrb.TextLogView(origin="/events", name="events"))
+        left_column.append(rrb.TextLogView(origin="/events", name="events"))
         shares.append(1)
-    parts = [rrb.Vertical(*left, row_shares=shares)]
+    parts = [rrb.Vertical(*left_column, row_shares=shares)]
     if plots:
         views = [rrb.TimeSeriesView(origin=f"/{path}", name=PLOTS[path]) for path in plots]
         parts = [rrb.Horizontal(*parts, rrb.Vertical(*views), column_shares=[5, 3])]
@@ -323,11 +323,11 @@ def log_bodies(
     """Send the shapes of load, drones and set-points, from where each is first known."""
     shapes = subject.shapes
     pulleys = subject.pulley_rims
-    for path, planned, body, track in _tracks(root, subject, look):
+    for path, is_setpoint, body, track in _tracks(root, subject, look):
         stream.set_time(TIME, duration=float(track.time_s[0] + subject.shift_s))
         if body in shapes:
-            _log_shape(stream, path, shapes[body], look.colour(body), outline=planned)
-        if body in pulleys and not planned:
+            _log_shape(stream, path, shapes[body], look.colour(body), outline=is_setpoint)
+        if body in pulleys and not is_setpoint:
             rims = pulleys[body]
             rings = list(np.concatenate([rims, rims[:, :1]], axis=1))
             lines = rr.LineStrips3D(rings, colors=_rgba(to_rgb(PULLEY_RIM)), radii=_LINE_M)
@@ -416,29 +416,29 @@ def _send_cables(
     step_s = max(spacing_s, _CABLE_STEP_S)
     times = np.append(np.arange(subject.start_s, subject.end_s, step_s), subject.end_s)
     for name, cable in sample(subject, times).cables.items():
-        known = np.array([np.isfinite(points).all() for points in cable.points_enu_m])
-        pieces = [cable.pieces(int(k)) for k in np.flatnonzero(known)]
+        finite = np.array([np.isfinite(points).all() for points in cable.points_enu_m])
+        pieces = [cable.pieces(int(k)) for k in np.flatnonzero(finite)]
         counts = [len(some) for some in pieces]
         if not sum(counts):
             continue
-        shades = look.cable_colours(cable.tension_n[known])
+        shades = look.cable_colours(cable.tension_n[finite])
         columns = rr.LineStrips3D.columns(
             strips=[strip for some in pieces for strip in some],
             colors=[_rgba(shade) for shade in np.repeat(shades, counts, axis=0)],
             radii=np.full(sum(counts), 0.006 if look.second else 0.01),
         ).partition(counts)
-        stream.send_columns(f"{root}/{name}", _times(times[known]), columns)
+        stream.send_columns(f"{root}/{name}", _times(times[finite]), columns)
 
 
 def _curves(subjects: Sequence[Subject]) -> dict[str, list[Series]]:
     """Curves for which there are data, by plot."""
-    found = {"difference": differences(subjects)} if len(subjects) == 2 else {}
+    panels = {"difference": differences(subjects)} if len(subjects) == 2 else {}
     if coloured := next((s for s in subjects if s.has_tension), None):
-        found["tension"] = curves(coloured, TENSION)
+        panels["tension"] = curves(coloured, TENSION)
     if subjects[0].recording.setpoints:
-        found["error"] = curves(subjects[0], "translational_error_m")
-        found["angle"] = curves(subjects[0], "geodesic_error_deg")
-    return found
+        panels["error"] = curves(subjects[0], "translational_error_m")
+        panels["angle"] = curves(subjects[0], "geodesic_error_deg")
+    return panels
 
 
 def log_curves(stream: rr.RecordingStream, curves: Mapping[str, Sequence[Series]]) -> None:
@@ -448,6 +448,6 @@ def log_curves(stream: rr.RecordingStream, curves: Mapping[str, Sequence[Series]
             path = f"{group}/{series.name}"
             shade = _rgba(to_rgb(colour(series.name)))
             stream.log(path, rr.SeriesLines(colors=shade, names=label(series.name)), static=True)
-            known = np.isfinite(series.value)
-            values = rr.Scalars.columns(scalars=series.value[known])
-            stream.send_columns(path, _times(series.time_s[known]), values)
+            finite = np.isfinite(series.value)
+            values = rr.Scalars.columns(scalars=series.value[finite])
+            stream.send_columns(path, _times(series.time_s[finite]), values)
