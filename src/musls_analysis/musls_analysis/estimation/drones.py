@@ -101,11 +101,11 @@ def identify(
         return [m for mission in flown for m in _models(mission, simulate(mission, faults), gains)]
 
     first = models(None)
-    found = _estimate(first, 1.0)
+    fit = _estimate(first, 1.0)
     carry = heights_that_carry_over(first)
-    faults = imperfections_of(found[0].value, found[1].value, found[2].value * carry)
+    faults = imperfections_of(fit[0].value, fit[1].value, fit[2].value * carry)
     again = models(faults)
-    factor = _factor(first, again, found[0].value)
+    factor = _factor(first, again, fit[0].value)
     more = _estimate(again, factor)
     still = replace(more[2], value=np.where(carry, more[2].value, -_values_of(faults)[2]))
     between = between_recordings(again, factor, (*more[:2], still))
@@ -116,8 +116,10 @@ def identify(
     )
     carried = replace(height.uncertainty, std=height.std * carry)
     height = replace(height, value=height.value * carry, uncertainty=carried)
-    dropped = ", ".join(f"drone_{i + 1}" for i in np.flatnonzero(~carry))
-    notes = [f"heights of {dropped}: no help on recordings left out, taken as 0"] * bool(dropped)
+    drone_names = ", ".join(f"drone_{i + 1}" for i in np.flatnonzero(~carry))
+    notes = [f"heights of {drone_names}: no help on recordings left out, taken as 0"] * bool(
+        drone_names
+    )
     notes += [*_notes(push), *(line for mission in flown for line in mission.remarks)]
     stages: dict[str, int] = {}
     for mission in flown:
@@ -178,15 +180,15 @@ def _values_of(faults: Imperfections) -> tuple[Array, Array, Array]:
 def _models(mission: Mission, sim: Recording, gains: Mapping[str, float]) -> list[StageModel]:
     models = []
     for stage, cuts in mission.real.items():
-        flown = cut(sim, stage, FIRST_CYCLES_DROPPED.get(stage, 0))
-        *equal, flown = of_one_length([*cuts, flown])
-        for one in equal if flown.periodic else ():
-            if abs(np.log(flown.period_s / one.period_s)) > 0.1:  # of stages given with --set
+        sim_cut = cut(sim, stage, FIRST_CYCLES_DROPPED.get(stage, 0))
+        *equal, sim_cut = of_one_length([*cuts, sim_cut])
+        for one in equal if sim_cut.periodic else ():
+            if abs(np.log(sim_cut.period_s / one.period_s)) > 0.1:  # of stages given with --set
                 raise ConfigError(
                     f"{one.recording.source}: a cycle of '{stage}' lasts {one.period_s:.2f} s, in "
-                    f"scenario {SCENARIO} {flown.period_s:.2f} s: give its mission with --set"
+                    f"scenario {SCENARIO} {sim_cut.period_s:.2f} s: give its mission with --set"
                 )
-        models.append(stage_model(stage, equal, flown, gains))
+        models.append(stage_model(stage, equal, sim_cut, gains))
     return models
 
 
@@ -221,10 +223,10 @@ def between_recordings(
     alone = [_estimate([one], factor) for model in models for one in model.recordings()]
     push, lean, height = (
         excess_deviation(
-            np.array([its.value - used.value for its in each]),
+            np.array([its.value - reference.value for its in each]),
             np.array([np.maximum(its.std, 1e-9) for its in each]),
         )
-        for used, *each in zip(about, *alone, strict=True)
+        for reference, *each in zip(about, *alone, strict=True)
     )
     return push, lean, height
 
@@ -263,22 +265,22 @@ def heights_that_carry_over(models: Sequence[StageModel]) -> NDArray[np.bool_]:
     means = np.array([np.nanmean(above, axis=(0, 1)) for above in every])
     others = (means.sum(axis=0) - means) / (len(every) - 1)
     gain = means**2 - (means - others) ** 2
-    kept: NDArray[np.bool_] = gain.mean(axis=0) > gain.std(axis=0, ddof=1) / np.sqrt(len(every))
-    return kept
+    carry: NDArray[np.bool_] = gain.mean(axis=0) > gain.std(axis=0, ddof=1) / np.sqrt(len(every))
+    return carry
 
 
 def _factor(before: Sequence[StageModel], after: Sequence[StageModel], push: Array) -> float:
     """Ratio of the simulated answer to the linear one, over all drones and stages."""
-    turned = push[:-1].reshape(-1, 2)
-    expected = [np.einsum("na,namk->nmk", turned, old.push) for old in before]
-    seen = [
+    pushes = push[:-1].reshape(-1, 2)
+    linear = [np.einsum("na,namk->nmk", pushes, old.push) for old in before]
+    answers = [
         new.simulated - old.simulated - push[-1] * old.late
         for old, new in zip(before, after, strict=True)
     ]
-    x, y = (np.concatenate([part.ravel() for part in parts]) for parts in (expected, seen))
+    x, y = (np.concatenate([part.ravel() for part in parts]) for parts in (linear, answers))
     good = np.isfinite(x) & np.isfinite(y)
-    found = float(x[good] @ y[good] / max(float(x[good] @ x[good]), 1e-12))
-    return float(np.clip(found, 0.3, 2.0)) if np.any(x[good]) else 1.0
+    slope = float(x[good] @ y[good] / max(float(x[good] @ x[good]), 1e-12))
+    return float(np.clip(slope, 0.3, 2.0)) if np.any(x[good]) else 1.0
 
 
 def _notes(push: DroneEstimate) -> list[str]:
@@ -302,8 +304,8 @@ def write_fit(fit: DroneFit, folder: Path, command: str, overrides: Sequence[str
     lines = [f"# {command}", *(f"# {line}" for line in summary_of(fit))]
     text = "\n".join(lines) + "\n" + to_yaml(fit.imperfections)
     (folder / "imperfections.yaml").write_text(text, encoding="utf-8")
-    drawn = to_yaml(posterior(fit, overrides))
-    (folder / "posterior.yaml").write_text(f"# {command}\n{drawn}", encoding="utf-8")
+    posterior_text = to_yaml(posterior(fit, overrides))
+    (folder / "posterior.yaml").write_text(f"# {command}\n{posterior_text}", encoding="utf-8")
     data: dict[str, Any] = {
         "command": command,
         "stages": dict(fit.stages),
@@ -346,13 +348,13 @@ def posterior(fit: DroneFit, overrides: Sequence[str]) -> dict[str, Any]:
         parameters[point] = _normal(drone.mocap_offset_m[2], height[i], LARGEST_OFFSET_M)
     delay = _normal(fit.imperfections.setpoint_delay_s, push[-1], 2.0)
     parameters["imperfections.setpoint_delay_s"] = delay | {"min": 0.0}
-    shared: dict[str, Any] = dict(text.split("=", 1) for text in overrides)
-    shared = {key: parse_yaml(value, key) for key, value in shared.items()}
-    shared["imperfections"] = to_data(fit.imperfections)
+    settings: dict[str, Any] = dict(text.split("=", 1) for text in overrides)
+    settings = {key: parse_yaml(value, key) for key, value in settings.items()}
+    settings["imperfections"] = to_data(fit.imperfections)
     return {
         "parameters": parameters,
         "correlations": correlations,
-        "set": shared,
+        "set": settings,
         "keep": "bag",
     }
 
@@ -457,16 +459,16 @@ def stage_model(
     lean = []
     for drone in drones:
         its = slices([sim], drone, phase)
-        recorded = slices(real, drone, phase)
+        poses = slices(real, drone, phase)
         mean = np.nanmean(its.position_enu_m, axis=0)
         push.append(_answer(sim, drone, phase, gains))
         late.append(-_rate(mean[:, :2], sim.period_s, sim.periodic))
         simulated.append(mean[:, :2])
-        away = recorded.position_enu_m - mean
+        away = poses.position_enu_m - mean
         off.append(away[..., :2])
         above.append(away[..., 2:])
         middle = its.orientation_wxyz[len(its.orientation_wxyz) // 2]
-        q = relative(recorded.orientation_wxyz, middle)
+        q = relative(poses.orientation_wxyz, middle)
         lean.append(2.0 * q[..., 1:3] * np.sign(q[..., :1]))
     return StageModel(
         stage,
@@ -603,15 +605,15 @@ def units_of(group: str, sensitivity: Array, residual: Array) -> list[Unit]:
     p = sensitivity.shape[-1]
     sensitivity = np.broadcast_to(sensitivity, (*residual.shape[1:], p))
     parts = 1 if len(residual) >= ENOUGH_CYCLES else PARTS
-    found = []
+    units = []
     for cycle in residual:
         for part in np.array_split(np.arange(len(sensitivity)), parts):
             rows = sensitivity[part].reshape(-1, p)
             y = cycle[part].ravel()
             good = np.isfinite(y)
             if good.any():
-                found.append(Unit(group, rows[good], y[good]))
-    return found
+                units.append(Unit(group, rows[good], y[good]))
+    return units
 
 
 def estimate(units: Sequence[Unit], prior: Array) -> DroneEstimate:
@@ -631,8 +633,8 @@ def estimate(units: Sequence[Unit], prior: Array) -> DroneEstimate:
     value = np.zeros(len(prior))
     inverse = np.zeros(2 * (len(prior),))
     for _ in range(2):  # the noise is what is left, known only after a first solution
-        left = sum(weight[u.group] * np.sum(_left(u, value) ** 2) for u in units) / len(groups)
-        inverse = np.linalg.inv(normal + np.diag(left / (np.asarray(prior) ** 2 * len(units))))
+        noise = sum(weight[u.group] * np.sum(_left(u, value) ** 2) for u in units) / len(groups)
+        inverse = np.linalg.inv(normal + np.diag(noise / (np.asarray(prior) ** 2 * len(units))))
         value = inverse @ right
     spread = np.zeros_like(inverse)
     for group in groups:
@@ -649,8 +651,8 @@ def estimate(units: Sequence[Unit], prior: Array) -> DroneEstimate:
     after = sum(float(np.sum(_left(u, value) ** 2)) for u in units)
     before = sum(float(np.sum(u.residual**2)) for u in units)
     count = sum(len(u.residual) for u in units)
-    told = Uncertainty(wide * std, correlation, alike(np.asarray(normal)), float(len(units)))
-    return DroneEstimate(value, told, (np.sqrt(before / count), np.sqrt(after / count)))
+    uncertainty = Uncertainty(wide * std, correlation, alike(np.asarray(normal)), float(len(units)))
+    return DroneEstimate(value, uncertainty, (np.sqrt(before / count), np.sqrt(after / count)))
 
 
 def _left(unit: Unit, value: Array) -> Array:

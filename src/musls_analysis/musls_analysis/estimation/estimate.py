@@ -128,7 +128,9 @@ class ParameterEstimate(ShownResult):
 
     def _own(self, k: int) -> list[str]:
         cells = zip(self.own[:, k], self.told[:, k], self.differs[:, k], strict=True)
-        return [f"{own:.4g}{' !' if off else ''}" if told else "-" for own, told, off in cells]
+        return [
+            f"{own:.4g}{' !' if off else ''}" if is_known else "-" for own, is_known, off in cells
+        ]
 
 
 def _text(errors: Mapping[str, float]) -> str:
@@ -156,32 +158,32 @@ def estimate(
     start = np.array([p.inside(p.read(model.setup)) for p in model.parameters])
     several = len(model.recordings) > 1
     if several:
-        found = estimator.derivatives(model, start, every)
-        before = [one.residual for one in found]
+        derivatives = estimator.derivatives(model, start, every)
+        before = [one.residual for one in derivatives]
         value = start
         free = list[int]()
         fit = None
         for turn in range(estimator.MAX_FITS):
-            kept = estimator.choose(
-                estimator.at_start(found, model, start, value),
+            names_to_fit = estimator.choose(
+                estimator.at_start(derivatives, model, start, value),
                 columns,
                 worth,
                 simplest_first=simplest_first,
             )
-            again = sorted(c for name in kept for c in columns[name])
+            again = sorted(c for name in names_to_fit for c in columns[name])
             if turn and again == free:
                 break
             free = again
             fit = estimator.fitted(model, start, free) if free else None
             value = fit.value if fit else start
-            found = estimator.derivatives(model, value, every)
+            derivatives = estimator.derivatives(model, value, every)
     else:
         (before,) = model.residuals([start])
         free = list(every)
         fit = estimator.fitted(model, start, free)
         value = fit.value
-        found = fit.derivatives
-    return _estimate(model, columns, start, free, fit, before, found)
+        derivatives = fit.derivatives
+    return _estimate(model, columns, start, free, fit, before, derivatives)
 
 
 def _estimate(
@@ -191,58 +193,60 @@ def _estimate(
     free: Sequence[int],
     fit: estimator.Fit | None,
     before: Sequence[Array],
-    found: Sequence[Derivatives],
+    derivatives: Sequence[Derivatives],
 ) -> ParameterEstimate:
-    chosen = [model.parameters[c] for c in free]
+    parameters = [model.parameters[c] for c in free]
     value = fit.value if fit else start
     side = fit.side if fit else np.zeros(0, int)
-    slope = np.array([p.slope(v) for p, v in zip(chosen, value[free], strict=True)])
-    residuals = [one.residual for one in found]
+    slope = np.array([p.slope(v) for p, v in zip(parameters, value[free], strict=True)])
+    residuals = [one.residual for one in derivatives]
     stages = [before, residuals]
-    several = len(found) > 1
+    several = len(derivatives) > 1
     if several:
-        stages.append(estimator.left_out(found, free))
-    own = [value[free] + slope * estimator.best_change([one], free) for one in found]
+        stages.append(estimator.left_out(derivatives, free))
+    own = [value[free] + slope * estimator.best_change([one], free) for one in derivatives]
     return ParameterEstimate(
         tuple(model.recordings),
-        tuple(chosen),
+        tuple(parameters),
         start[free],
         value[free],
         tuple({-1: "lower", 0: "", 1: "upper"}[int(at)] for at in side),
-        _in_units(found, free, side == 0, slope),
-        np.array(own).reshape(len(found), -1),
-        np.array([_in_units([one], free, side == side, slope).std for one in found]),
+        _in_units(derivatives, free, side == 0, slope),
+        np.array(own).reshape(len(derivatives), -1),
+        np.array([_in_units([one], free, side == side, slope).std for one in derivatives]),
         tuple(tuple(map(model.errors, each)) for each in zip(*stages, strict=True)),
         estimator.rms(stages[2]) if several else math.nan,
         {
-            name: estimator.rms(estimator.left_out(found, [*free, *members]))
+            name: estimator.rms(estimator.left_out(derivatives, [*free, *members]))
             for name, members in columns.items()
             if not set(members) <= set(free)
         },
         tuple(
             tuple(model.parameters[c].name for c in group)
-            for group in estimator.alike(np.sum([one.normal for one in found], axis=0))
+            for group in estimator.alike(np.sum([one.normal for one in derivatives], axis=0))
         ),
         sum(len(r) for r in residuals),
         fit is None or fit.converged,
-        put_all(model.setup, {p.name: float(v) for p, v in zip(chosen, value[free], strict=True)}),
+        put_all(
+            model.setup, {p.name: float(v) for p, v in zip(parameters, value[free], strict=True)}
+        ),
     )
 
 
 def _in_units(
-    found: Sequence[Derivatives], columns: Sequence[int], known: Array, slope: Array
+    derivatives: Sequence[Derivatives], columns: Sequence[int], determinate: Array, slope: Array
 ) -> Uncertainty:
     """Uncertainty of some parameters [their units], NaN of those that are at a bound."""
-    kept = np.flatnonzero(known)
-    picked = np.array(columns, int)[kept]
+    indices = np.flatnonzero(determinate)
+    picked = np.array(columns, int)[indices]
     of_kept = estimator.uncertainty(
-        np.concatenate([one.jacobian[..., picked] for one in found]),
-        np.concatenate([one.residual for one in found]),
+        np.concatenate([one.jacobian[..., picked] for one in derivatives]),
+        np.concatenate([one.residual for one in derivatives]),
     )
     std = np.full(len(columns), np.nan)
     correlation = np.full((len(columns),) * 2, np.nan)
-    std[kept] = of_kept.std * slope[kept]
-    correlation[np.ix_(kept, kept)] = of_kept.correlation
+    std[indices] = of_kept.std * slope[indices]
+    correlation[np.ix_(indices, indices)] = of_kept.correlation
     return Uncertainty(std, correlation, (), of_kept.effective_samples)
 
 
@@ -338,11 +342,11 @@ def intervals_figure(result: ParameterEstimate) -> Figure:
         low, high = result.value[k] + INTERVAL * result.uncertainty.std[k] * np.array([-1.0, 1.0])
         ax.axvspan(low, high, color=style.BAND)
         ax.axvline(result.value[k], color=style.INK, linewidth=1.0)
-        told = result.told[:, k]
+        has_estimate = result.told[:, k]
         ax.errorbar(
-            result.own[told, k],
-            rows[told],
-            xerr=INTERVAL * result.own_std[told, k],
+            result.own[has_estimate, k],
+            rows[has_estimate],
+            xerr=INTERVAL * result.own_std[has_estimate, k],
             fmt="o",
             ms=3.5,
             color=style.colour("drone_1"),

@@ -150,32 +150,38 @@ class Fit:
 
 def fitted(model: Model, start: Array, free: Sequence[int]) -> Fit:
     """Fit some parameters to all recordings, each with the same weight, in units of the scales."""
-    chosen = [model.parameters[c] for c in free]
-    known: dict[bytes, list[Array]] = {}
+    parameters = [model.parameters[c] for c in free]
+    cache: dict[bytes, list[Array]] = {}
     slopes: dict[bytes, list[Derivatives]] = {}
 
     def values(x: Array) -> Array:
         value = start.copy()
-        value[list(free)] = [p.from_scale(at * p.scale) for p, at in zip(chosen, x, strict=True)]
+        value[list(free)] = [
+            p.from_scale(at * p.scale) for p, at in zip(parameters, x, strict=True)
+        ]
         return value
 
     def residual(x: Array) -> Array:
-        known.clear()
-        (known[x.tobytes()],) = model.residuals([values(x)])
-        return np.concatenate([r.ravel() * r.size**-0.5 for r in known[x.tobytes()]])
+        cache.clear()
+        (cache[x.tobytes()],) = model.residuals([values(x)])
+        return np.concatenate([r.ravel() * r.size**-0.5 for r in cache[x.tobytes()]])
 
     def jacobian(x: Array) -> Array:
         slopes.clear()
-        slopes[x.tobytes()] = derivatives(model, values(x), free, known.get(x.tobytes()))
+        slopes[x.tobytes()] = derivatives(model, values(x), free, cache.get(x.tobytes()))
         return np.vstack(
             [one.weight * one.jacobian.reshape(-1, len(free)) for one in slopes[x.tobytes()]]
         )
 
     low, high, begin = (
-        [p.to_scale(value) / p.scale for p, value in zip(chosen, ends, strict=True)]
-        for ends in ([p.lower for p in chosen], [p.upper for p in chosen], start[list(free)])
+        [p.to_scale(value) / p.scale for p, value in zip(parameters, ends, strict=True)]
+        for ends in (
+            [p.lower for p in parameters],
+            [p.upper for p in parameters],
+            start[list(free)],
+        )
     )
-    found = least_squares(
+    solution = least_squares(
         residual,
         begin,
         jacobian,
@@ -186,9 +192,9 @@ def fitted(model: Model, start: Array, free: Sequence[int]) -> Fit:
         gtol=1e-10,
         max_nfev=MAX_ROUNDS,
     )
-    value = values(found.x)
-    at = slopes.get(found.x.tobytes()) or derivatives(model, value, free)
-    return Fit(value, found.active_mask, found.status > 0, at)
+    value = values(solution.x)
+    at = slopes.get(solution.x.tobytes()) or derivatives(model, value, free)
+    return Fit(value, solution.active_mask, solution.status > 0, at)
 
 
 # ---------- Cross-validation
@@ -225,22 +231,22 @@ def choose(
     One by one, the most helpful first, while one takes away a share `worth` of the error;
     `simplest_first`: each once, in the order given.
     """
-    kept: list[str] = []
+    selection: list[str] = []
     rest = list(groups)
     error = rms(left_out(found, []))
     while rest:
         errors = {
-            name: rms(left_out(found, [c for group in [*kept, name] for c in groups[group]]))
+            name: rms(left_out(found, [c for group in [*selection, name] for c in groups[group]]))
             for name in (rest[:1] if simplest_first else rest)
         }
         best = min(errors, key=errors.__getitem__)
         rest.remove(best)
         if errors[best] <= (1.0 - worth) * error:
-            kept = [*kept, best]
+            selection = [*selection, best]
             error = errors[best]
         elif not simplest_first:
             break
-    return kept
+    return selection
 
 
 def at_start(
@@ -359,10 +365,10 @@ def uncertainty(jacobian: Array, residual: Array) -> Uncertainty:
     variance = np.sum(residual**2, axis=0) / k * (k * channels / max(k * channels - p, 1))
     spread = np.einsum("c,cij->ij", variance * times, each) / np.outer(unit, unit)
     std, correlation = correlation_of(inverse @ spread @ inverse)
-    lost = (length <= 0.0) | np.any(np.abs(vectors[~good]) > 1e-3, axis=0)
-    correlation[lost] = correlation[:, lost] = np.nan
+    undetermined = (length <= 0.0) | np.any(np.abs(vectors[~good]) > 1e-3, axis=0)
+    correlation[undetermined] = correlation[:, undetermined] = np.nan
     return Uncertainty(
-        np.where(lost, np.inf, std / unit),
+        np.where(undetermined, np.inf, std / unit),
         correlation,
         alike(each.sum(axis=0)),
         float(np.mean(k / times)),

@@ -65,27 +65,28 @@ class RecordedLoad:
         self.setup = setup
         self.names = names
         self.model = model
-        recorded = replay.recorded
+        recorded_paths = replay.recorded
         spec = setup.spec
         margin = 0.35 if "load_delay" in names else 0.05
-        paths = recorded.paths.values()
+        paths = recorded_paths.paths.values()
         first = max(path.start_s for path in paths) + max(spec.lead_in_s - 0.5, 0.5) + margin
         last = min(path.end_s for path in paths) - margin
-        times = recorded.load_time_s
+        times = recorded_paths.load_time_s
         self.samples = times[(times >= first) & (times <= last)]
         if self.samples.size * 6 <= 2 * len(names):
             raise ConfigError(
-                f"{recorded.source}: {self.samples.size} samples of the load after the lead-in "
-                f"are too few for {len(names)} parameters"
+                f"{recorded_paths.source}: {self.samples.size} samples of the load after the "
+                f"lead-in are too few for {len(names)} parameters"
             )
-        poses = [recorded.paths[LOAD].at(time) for time in self.samples]
+        poses = [recorded_paths.paths[LOAD].at(time) for time in self.samples]
         self.position = np.array([position for position, _ in poses])
         quaternions = np.array([quaternion for _, quaternion in poses])
         self.attitude = Rotation.from_quat(quaternions, scalar_first=True)
-        self.has_attitude = recorded.paths[LOAD].has_attitude
+        self.has_attitude = recorded_paths.paths[LOAD].has_attitude
         if not self.has_attitude and (tilts := [n for n in names if n.startswith("load_tilt")]):
             raise ConfigError(
-                f"{recorded.source}: {tilts[0]} needs the load's attitude, which was not recorded"
+                f"{recorded_paths.source}: {tilts[0]} needs the load's attitude, which was "
+                "not recorded"
             )
 
     def residual(self, values: Array) -> Array:
@@ -108,8 +109,8 @@ class RecordedLoad:
 
 
 def _residual(task: tuple[RecordedLoad, Array]) -> Array:
-    recorded, values = task
-    return recorded.residual(values)
+    load, values = task
+    return load.residual(values)
 
 
 class ReplayModel:
@@ -139,17 +140,17 @@ class ReplayModel:
 
     def residuals(self, values: Sequence[Array]) -> list[list[Array]]:
         """Position and weighted attitude errors of each recording, see `RecordedLoad`."""
-        tasks = [(recorded, value) for value in values for recorded in self._recorded]
-        found = list(self._each(_residual, tasks))
+        tasks = [(load, value) for value in values for load in self._recorded]
+        results = list(self._each(_residual, tasks))
         self._replays += len(tasks)
         n = len(self._recorded)
-        self._progress(f"{self._replays} replays, error {1e3 * rms(found[:n]):.1f} mm rms")
-        of_each = [found[k : k + n] for k in range(0, len(found), n)]
+        self._progress(f"{self._replays} replays, error {1e3 * rms(results[:n]):.1f} mm rms")
+        of_each = [results[k : k + n] for k in range(0, len(results), n)]
         for value, errors in zip(values, of_each, strict=True):
             if (error_m := rms(errors)) < self._least_m:
-                named = zip(self.parameters, value, strict=True)
+                pairs = zip(self.parameters, value, strict=True)
                 self._least_m = error_m
-                self.best = {p.name: float(v) for p, v in named}
+                self.best = {p.name: float(v) for p, v in pairs}
         return of_each
 
     def errors(self, residual: Array) -> dict[str, float]:
@@ -180,20 +181,20 @@ def fit_replays(
     """
     spec = replays[0].spec
     setup = Setup(system, replace(spec, physics_step_s=CONTROL_PERIOD_S))
-    chosen = list(names if names is not None else candidates(system, cable_model))
-    check_model(chosen, cable_model)
-    groups = _with_bounds(parameters(chosen, setup), bounds or {})
+    free_names = list(names if names is not None else candidates(system, cable_model))
+    check_model(free_names, cable_model)
+    groups = _with_bounds(parameters(free_names, setup), bounds or {})
     members = [p for group in groups.values() for p in group]
     each = [RecordedLoad(r, setup, [p.name for p in members], cable_model) for r in replays]
     count = worker_count(workers, len(members) * len(replays))
     with worker_processes(count) if count > 1 else nullcontext() as pool:
         model = ReplayModel(setup, members, each, pool.map if pool else map, progress)
         try:
-            found = estimate(model, groups, WORTH)
+            result = estimate(model, groups, WORTH)
         except KeyboardInterrupt as error:
             error.fit = model.best  # type: ignore[attr-defined]
             raise
-    return replace(found, setup=put_all(Setup(system, spec), found.values))
+    return replace(result, setup=put_all(Setup(system, spec), result.values))
 
 
 def check_model(names: Sequence[str], model: str) -> None:

@@ -107,18 +107,18 @@ def parameters(names: Iterable[str], setup: Setup) -> dict[str, list[SystemParam
     Returns:
         The members of each name.
     """
-    known = _all(setup)
+    available = _all(setup)
     groups: dict[str, list[SystemParameter]] = {}
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for name in names:
-        members = [name] if name in known else [f"{name}_{axis}" for axis in AXES]
-        if members[0] not in known:
+        members = [name] if name in available else [f"{name}_{axis}" for axis in AXES]
+        if members[0] not in available:
             raise ConfigError(f"nothing to fit called '{name}': {near_names(name, GROUPS)}")
         for member in members:
-            if member in seen:
+            if member in earlier:
                 raise ConfigError(f"parameter '{member}' is given twice")
-            seen.add(member)
-        groups[name] = [known[member] for member in members]
+            earlier.add(member)
+        groups[name] = [available[member] for member in members]
     return groups
 
 
@@ -133,7 +133,7 @@ def put_all(setup: Setup, values: Mapping[str, float]) -> Setup:
 
 def _all(setup: Setup) -> dict[str, SystemParameter]:
     each = range(setup.system.n_drones)
-    made = [
+    entries = [
         _of_cables(
             "damping",
             "N m s/rad",
@@ -209,7 +209,7 @@ def _all(setup: Setup) -> dict[str, SystemParameter]:
             lambda s, v: replace(s, spec=replace(s.spec, load_delay_s=v)),
         ),
     ]
-    return {parameter.name: parameter for parameter in made}
+    return {parameter.name: parameter for parameter in entries}
 
 
 def _of_cables(
@@ -290,9 +290,9 @@ def _vector(
     limit: float,
     scale: float,
     read: Callable[[Setup], Sequence[float] | Array],
-    moved: Callable[[Setup, Array], Setup],
+    shift: Callable[[Setup, Array], Setup],
 ) -> list[SystemParameter]:
-    """Three components, x y z, of what `moved` shifts by a vector."""
+    """Three components, x y z, of what `shift` moves by a vector."""
 
     def component(axis: int) -> SystemParameter:
         return SystemParameter(
@@ -302,7 +302,7 @@ def _vector(
             limit,
             scale,
             lambda at: float(read(at)[axis]),
-            lambda at, value: moved(at, np.eye(3)[axis] * (value - read(at)[axis])),
+            lambda at, value: shift(at, np.eye(3)[axis] * (value - read(at)[axis])),
         )
 
     return [component(axis) for axis in range(3)]
@@ -362,12 +362,12 @@ def _with_offset(setup: Setup, body: str, by: Array) -> Setup:
 def _com_shifted(setup: Setup, by: Array) -> Setup:
     """Everything of the load but its centre of mass moves the other way in the load's frame."""
     load = setup.system.load
-    moved = _with_load(
+    with_load = _with_load(
         setup,
         cable_attachments_m=tuple(_sum(p, -by) for p in load.cable_attachments_m),
         collision=replace(load.collision, center_m=_sum(load.collision.center_m, -by)),
     )
-    return _with_offset(moved, "load", -by)
+    return _with_offset(with_load, "load", -by)
 
 
 def _load_turned(setup: Setup, by: Array) -> Setup:

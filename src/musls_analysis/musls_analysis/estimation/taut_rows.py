@@ -53,22 +53,22 @@ class TautRows:
 
     def __init__(self, replay: Replay) -> None:
         """Pick the rows."""
-        recorded = replay.recorded
-        self.source = recorded.source
-        if not recorded.paths[LOAD].has_attitude:
+        recorded_paths = replay.recorded
+        self.source = recorded_paths.source
+        if not recorded_paths.paths[LOAD].has_attitude:
             raise ConfigError(
                 f"{self.source}: a geometry needs the load's attitude, which was not recorded"
             )
-        time_s = recorded.load_time_s
+        time_s = recorded_paths.load_time_s
         poses = {
             name: (
                 np.array([path.at(t)[0] for t in time_s]),
                 np.array([path.at(t)[1] for t in time_s]),
             )
-            for name, path in recorded.paths.items()
+            for name, path in recorded_paths.paths.items()
         }
         place = poses[LOAD][0]
-        far = np.array([np.linalg.norm(poses[d][0] - place, axis=1) for d in recorded.drones])
+        far = np.array([np.linalg.norm(poses[d][0] - place, axis=1) for d in recorded_paths.drones])
         taut = (far > TAUT * np.max(far)).all(axis=0)
         if np.sum(taut) < MIN_ROWS:
             raise ConfigError(
@@ -76,10 +76,10 @@ class TautRows:
                 f"needs {MIN_ROWS}"
             )
         rows = {name: (p[taut], q[taut]) for name, (p, q) in poses.items()}
-        turned = {n: (p, Rotation.from_quat(q, scalar_first=True)) for n, (p, q) in rows.items()}
-        self.load = turned[LOAD]
-        self.names = recorded.drones
-        self.drones = [turned[name] for name in recorded.drones]
+        pose_rows = {n: (p, Rotation.from_quat(q, scalar_first=True)) for n, (p, q) in rows.items()}
+        self.load = pose_rows[LOAD]
+        self.names = recorded_paths.drones
+        self.drones = [pose_rows[name] for name in recorded_paths.drones]
 
     def residual(self, setup: Setup) -> Array:
         """Distance minus length of each cable, (k, n) [m]."""
@@ -156,7 +156,7 @@ def geometry(replays: Sequence[Replay], system: SlungLoadSystem) -> ParameterEst
     names = candidates(system)
     # Shifts of all ends come after the ends themselves, which they would be undone by.
     in_order = [name for group in reversed(names.values()) for name in group]
-    found = {name: p for name, (p,) in parameters(in_order, setup).items()}
-    model = TautModel(setup, list(found.values()), [TautRows(replay) for replay in replays])
-    groups = {name: [found[member] for member in members] for name, members in names.items()}
+    by_name = {name: p for name, (p,) in parameters(in_order, setup).items()}
+    model = TautModel(setup, list(by_name.values()), [TautRows(replay) for replay in replays])
+    groups = {name: [by_name[member] for member in members] for name, members in names.items()}
     return estimate(model, groups, WORTH, simplest_first=True)

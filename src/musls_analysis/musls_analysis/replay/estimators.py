@@ -67,10 +67,10 @@ def check_estimator(given: Any) -> Any:
     """
     data = given if isinstance(given, Mapping) else {"kind": given}
     kind = data.get("kind")
-    chosen = build(LOAD_ESTIMATORS[str(kind)], data, "estimator")
-    if kind == "mocap" or getattr(chosen, "load_imu", None) is not None:
+    estimator = build(LOAD_ESTIMATORS[str(kind)], data, "estimator")
+    if kind == "mocap" or getattr(estimator, "load_imu", None) is not None:
         raise ConfigError(f"estimator {kind}: a replay has the drones alone, no camera or IMU")
-    return chosen
+    return estimator
 
 
 def estimate_load(
@@ -142,29 +142,29 @@ def drone_motion(motion: ReplayMotion, time_s: Array) -> Array:
     poses = [motion.drones_at(time) for time in time_s]
     position, attitude = (np.array(part) for part in zip(*poses, strict=True))
     step_s = time_s[1] - time_s[0]
-    found = np.zeros((*position.shape[:2], 16))
+    rows = np.zeros((*position.shape[:2], 16))
     velocity = np.gradient(position, step_s, axis=0)
-    found[..., 0:3] = position
-    found[..., 3:6] = velocity
-    found[..., 6:10] = attitude
-    found[..., 13:16] = np.gradient(velocity, step_s, axis=0)
+    rows[..., 0:3] = position
+    rows[..., 3:6] = velocity
+    rows[..., 6:10] = attitude
+    rows[..., 13:16] = np.gradient(velocity, step_s, axis=0)
     for k in range(position.shape[1]):
         turns = Rotation.from_quat(attitude[:, k], scalar_first=True)
         between = (turns[:-2].inv() * turns[2:]).as_rotvec() / (2.0 * step_s)
-        found[1:-1, k, 10:13] = between
-    return found
+        rows[1:-1, k, 10:13] = between
+    return rows
 
 
 def _rotor_speeds(replay: Replay, motion: ReplayMotion, time_s: Array) -> Array | None:
     """Recorded speeds of the rotors at times of the replay, (k, n, rotors), None without."""
     tracks = [replay.rotors.get(name) for name in replay.recorded.drones]
     clock_s = np.array([motion.clock_s(time) for time in time_s])
-    found = []
+    speeds = []
     for track in tracks:
         if track is None:
             return None
-        found.append(interpolated(clock_s, track.time_s, track.speed_rad_s))
-    return np.stack(found, axis=1)
+        speeds.append(interpolated(clock_s, track.time_s, track.speed_rad_s))
+    return np.stack(speeds, axis=1)
 
 
 class _Carried:

@@ -98,20 +98,20 @@ def smooth_path(track: PoseTrack, name: str, *, exact: bool = False) -> SmoothPa
     if keep.sum() < MIN_SAMPLES:
         raise ConfigError(f"{name}: {keep.sum()} usable samples, at least {MIN_SAMPLES} are needed")
     times_kept = times[keep]
-    kept = values[keep]
+    samples = values[keep]
     grid = np.arange(times_kept[0], times_kept[-1], GRID_S)
-    fitted = np.empty((len(grid), 7))
-    at_samples = np.empty_like(kept)
+    grid_values = np.empty((len(grid), 7))
+    at_samples = np.empty_like(samples)
     for column in range(7):
         fit = PchipInterpolator if exact else make_smoothing_spline
-        spline = fit(times_kept, kept[:, column])
-        fitted[:, column] = spline(grid)
+        spline = fit(times_kept, samples[:, column])
+        grid_values[:, column] = spline(grid)
         at_samples[:, column] = spline(times_kept)
-    fitted[:, 3:] /= np.linalg.norm(fitted[:, 3:], axis=1, keepdims=True)
-    miss = np.linalg.norm(at_samples[:, :3] - kept[:, :3], axis=1)
-    turn = 2.0 * np.linalg.norm(at_samples[:, 3:] - kept[:, 3:], axis=1)
+    grid_values[:, 3:] /= np.linalg.norm(grid_values[:, 3:], axis=1, keepdims=True)
+    miss = np.linalg.norm(at_samples[:, :3] - samples[:, :3], axis=1)
+    turn = 2.0 * np.linalg.norm(at_samples[:, 3:] - samples[:, 3:], axis=1)
     return SmoothPath(
-        float(grid[0]), fitted[:, :3].copy(), fitted[:, 3:].copy(), int((~keep).sum()),
+        float(grid[0]), grid_values[:, :3].copy(), grid_values[:, 3:].copy(), int((~keep).sum()),
         float(np.sqrt(np.mean(miss**2))), float(np.sqrt(np.mean(turn**2))),
     )  # fmt: skip
 
@@ -279,13 +279,13 @@ class ReplayMotion:
         """The drones' path, from given attitudes at the start into the recorded ones, (n, 4)."""
 
         def path(time_s: float) -> Pose:
-            positions, recorded = self.drones_at(time_s)
+            positions, recorded_attitudes = self.drones_at(time_s)
             if time_s >= START_UP_S:
-                return positions, recorded
+                return positions, recorded_attitudes
             share = smoothstep(time_s / START_UP_S)
-            same_side = np.where(np.sum(attitudes * recorded, axis=1) < 0.0, -1.0, 1.0)
+            same_side = np.where(np.sum(attitudes * recorded_attitudes, axis=1) < 0.0, -1.0, 1.0)
             return positions, _unit(
-                (1.0 - share) * attitudes + share * same_side[:, None] * recorded
+                (1.0 - share) * attitudes + share * same_side[:, None] * recorded_attitudes
             )
 
         return path

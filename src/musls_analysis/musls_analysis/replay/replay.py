@@ -309,10 +309,10 @@ def _guide(plant: Plant, motion: ReplayMotion, lead_in_s: float) -> Callable[[fl
 class _Track:
     """Collects a replay's results."""
 
-    def __init__(self, spec: ReplaySpec, plant: Plant, measured: bool) -> None:
+    def __init__(self, spec: ReplaySpec, plant: Plant, from_recording: bool) -> None:
         self._spec = spec
         self._plant = plant
-        self._measured = measured
+        self._measured = from_recording
         self._hooks = np.array([drone.cable_attachment_m for drone in plant.system.drones])
         self._rows: list[tuple] = []
         self._miss = np.zeros(2)
@@ -368,11 +368,11 @@ def as_recorded(
     With attitudes, if these are known.
     """
     turn = Rotation.from_quat(quaternion, scalar_first=True)
-    tilted = turn * Rotation.from_rotvec(spec.load_tilt_rad)
+    attitude = turn * Rotation.from_rotvec(spec.load_tilt_rad)
     return PoseTrack(
         time_s + spec.load_delay_s,
         position + turn.apply(spec.offset_m(LOAD)),
-        tilted.as_quat(scalar_first=True) if known else np.full((len(time_s), 4), np.nan),
+        attitude.as_quat(scalar_first=True) if known else np.full((len(time_s), 4), np.nan),
     )
 
 
@@ -419,10 +419,12 @@ def write_replay(replay: Replay, result: ReplayResult, folder: Path) -> dict[str
     from musls_analysis.figures.over_time import pose_figure
 
     with style.styled():
-        drawn = pose_figure(Recording({LOAD: result.load}, {LOAD: result.measured}), LOAD)
-        for text, name in zip(drawn.legends[0].get_texts(), ("predicted", "measured"), strict=True):
+        figure = pose_figure(Recording({LOAD: result.load}, {LOAD: result.measured}), LOAD)
+        for text, name in zip(
+            figure.legends[0].get_texts(), ("predicted", "measured"), strict=True
+        ):
             text.set_text(name)
-        style.save(drawn, folder / "load.png")
+        style.save(figure, folder / "load.png")
     return numbers
 
 
