@@ -127,11 +127,11 @@ def _read_whole(source: Path, choose: Choose) -> RawBag:
         if reader.message_count == 0:
             raise ConfigError("the bag is empty")
         keys = choose({c.topic: c.msgtype for c in reader.connections})
-        chosen = [c for c in reader.connections if c.topic in keys]
-        for connection in chosen:
+        connections = [c for c in reader.connections if c.topic in keys]
+        for connection in connections:
             _learn(types(), connection.msgtype, connection.msgdef.data)
-        as_cdr = _from_ros1(chosen) if source.suffix == ".bag" else _as_it_is
-        messages = reader.messages(chosen) if chosen else ()
+        as_cdr = _from_ros1(connections) if source.suffix == ".bag" else _as_it_is
+        messages = reader.messages(connections) if connections else ()
         return RawBag(
             _filed(((t, c.topic, as_cdr(c.msgtype, data)) for c, t, data in messages), keys)
         )
@@ -144,8 +144,10 @@ def _learn(store: Typestore, msgtype: str, definition: str) -> None:
     if msgtype not in store.fielddefs:
         if not definition:
             raise ConfigError(f"the bag does not say what {msgtype} is made of")
-        known = get_types_from_msg(definition, msgtype)
-        store.register({name: what for name, what in known.items() if name not in store.fielddefs})
+        new_types = get_types_from_msg(definition, msgtype)
+        store.register(
+            {name: what for name, what in new_types.items() if name not in store.fielddefs}
+        )
 
 
 def _as_it_is(msgtype: str, data: bytes) -> bytes:
@@ -325,23 +327,23 @@ def decode(messages: Sequence[bytes], msgtype: str) -> list[tuple[np.ndarray, Fi
     lengths = np.fromiter(map(len, messages), np.int64, len(messages))
     pending = []
     for length in np.unique(lengths):
-        chosen = np.flatnonzero(lengths == length)
+        indices = np.flatnonzero(lengths == length)
         if length < ENCAPSULATION:
             raise ValueError(f"a message of {length} bytes is not CDR")
-        raw = b"".join([messages[i] for i in chosen.tolist()])
-        rows = np.frombuffer(raw, np.uint8).reshape(len(chosen), length)
+        raw = b"".join([messages[i] for i in indices.tolist()])
+        rows = np.frombuffer(raw, np.uint8).reshape(len(indices), length)
         little = (rows[:, 1] & 1) == 1
-        pending += [(chosen[m], rows[m]) for m in (little, ~little) if m.any()]
-    found = []
+        pending += [(indices[m], rows[m]) for m in (little, ~little) if m.any()]
+    stacks = []
     while pending:
-        chosen, rows = pending.pop()
+        indices, rows = pending.pop()
         try:
-            found.append((chosen, _read(CdrStack(rows), msgtype)))
+            stacks.append((indices, _read(CdrStack(rows), msgtype)))
         except _UnevenError as uneven:
             for value in np.unique(uneven.lengths):
                 mask = uneven.lengths == value
-                pending.append((chosen[mask], rows[mask]))
-    return found
+                pending.append((indices[mask], rows[mask]))
+    return stacks
 
 
 def decode_columns(
@@ -352,7 +354,7 @@ def decode_columns(
     Each is an array or, if its shape is not the same in all messages, a list.
     """
     stacks = decode(messages, msgtype)
-    order = np.argsort(np.concatenate([chosen for chosen, _ in stacks]), kind="stable")
+    order = np.argsort(np.concatenate([indices for indices, _ in stacks]), kind="stable")
     columns: list[np.ndarray | list[np.ndarray]] = []
     for field in fields:
         parts: list[Any] = [reduce(getitem, field.split("."), stack) for _, stack in stacks]
@@ -401,15 +403,15 @@ def keys_of_topics(topics: Mapping[str, str]) -> dict[str, Topic]:
     for topic, msgtype in topics.items():
         if topic in _TEXTS:
             key = _TEXTS[topic]
-            wanted = STRING
+            message_type = STRING
         else:
             match = _TOPIC.fullmatch(topic)
             if match is None or match[2] not in SIGNALS:
                 continue
             key = (match[1], match[2])
-            wanted = SIGNALS[match[2]].type
-        if msgtype != wanted:
-            raise ConfigError(f"{topic} has type {msgtype}, must be {wanted}")
+            message_type = SIGNALS[match[2]].type
+        if msgtype != message_type:
+            raise ConfigError(f"{topic} has type {msgtype}, must be {message_type}")
         keys[topic] = key
     return keys
 
@@ -437,12 +439,12 @@ def _decoded(key: Topic, logs: Mapping[Topic, Log], samples: Samples) -> SignalT
     header = ["header.stamp.sec", "header.stamp.nanosec", "header.frame_id"] if stamped else []
     fields = [*(column.field for column in columns), *header]
     try:
-        found: list[Any] = decode_columns(messages, signal.type, fields)
-        if signal.rate is not Rate.SHAPE and any(isinstance(part, list) for part in found):
+        parts: list[Any] = decode_columns(messages, signal.type, fields)
+        if signal.rate is not Rate.SHAPE and any(isinstance(part, list) for part in parts):
             raise ValueError("messages of different sizes")
-        values = dict(zip((c.name for c in columns), found, strict=False))
+        values = dict(zip((c.name for c in columns), parts, strict=False))
         if stamped:
-            sec, nanosec, frame = found[len(columns) :]
+            sec, nanosec, frame = parts[len(columns) :]
             time_s = _seconds(np.asarray(sec, np.int64) * 1_000_000_000 + nanosec)
         else:
             time_s = _on_clock(logs[key], logs, samples)
@@ -455,8 +457,8 @@ def _decoded(key: Topic, logs: Mapping[Topic, Log], samples: Samples) -> SignalT
 
 
 def _picked(values: Any, order: np.ndarray) -> Any:
-    listed = isinstance(values, list)
-    return [values[k] for k in order.tolist()] if listed else values[order].astype(float)
+    is_list = isinstance(values, list)
+    return [values[k] for k in order.tolist()] if is_list else values[order].astype(float)
 
 
 def _both_ends(
@@ -513,17 +515,17 @@ def recording_from(recorder: MemoryRecorder, source: str = "") -> Recording:
     samples: dict[Topic, SignalTrack] = {}
     for rate, row in recorder.layouts.items():
         columns = row.written(recorder.rows[rate].columns())
-        kept = row.kept(columns, row.nothing())
+        masks = row.kept(columns, row.nothing())
         time_s = _seconds(recorder.rows[rate].stamps_ns())
         for k, (signal, owner, i, end) in enumerate(row.places):
-            chosen = np.ones(len(time_s), bool) if kept is None else kept[:, k]
-            if end == 0 and chosen.any():
+            mask = np.ones(len(time_s), bool) if masks is None else masks[:, k]
+            if end == 0 and mask.any():
                 parts = {
-                    column.name: row.of_owner(columns, signal, column, i)[chosen].astype(float)
+                    column.name: row.of_owner(columns, signal, column, i)[mask].astype(float)
                     for column in signal.columns
                     if column.field
                 }
-                samples[owner, signal.name] = SignalTrack(time_s[chosen], parts)
+                samples[owner, signal.name] = SignalTrack(time_s[mask], parts)
     stages, events = (
         [(stamp_ns / 1e9, text) for stamp_ns, text in recorder.texts[topic]]
         for topic in (STAGE, EVENTS)
@@ -546,8 +548,8 @@ def _recording(
     bodies = {n: poses[n] for n in sorted(poses, key=lambda n: n.startswith(ANCHOR))}
     start_s = min((float(track.time_s[0]) for track in poses.values()), default=0.0)
     end_s = max((float(track.time_s[-1]) for track in poses.values()), default=0.0)
-    parted = [(time_s, text.partition(":")) for time_s, text in events]
-    all_events = [RecordedEvent(t, kind.strip(), what.strip()) for t, (kind, _, what) in parted]
+    pairs = [(time_s, text.partition(":")) for time_s, text in events]
+    all_events = [RecordedEvent(t, kind.strip(), what.strip()) for t, (kind, _, what) in pairs]
     others: dict[str, dict[str, SignalTrack]] = {}
     for (name, signal), its in samples.items():
         if signal not in _OWN_TRACKS:
@@ -605,10 +607,10 @@ def _twist(twist: SignalTrack, pose: PoseTrack) -> TwistTrack:
     omega = twist.omega_enu_rad_s
     orientation = pose.orientation_wxyz
     if not np.array_equal(time_s, pose.time_s):
-        known = (time_s >= pose.time_s[0]) & (time_s <= pose.time_s[-1])
-        time_s = time_s[known]
-        velocity = velocity[known]
-        omega = omega[known]
+        inside = (time_s >= pose.time_s[0]) & (time_s <= pose.time_s[-1])
+        time_s = time_s[inside]
+        velocity = velocity[inside]
+        omega = omega[inside]
         strictly = np.concatenate([np.diff(pose.time_s) > 0.0, [True]])
         orientation = resample(pose.part(strictly), time_s, np.inf).orientation_wxyz
     inverse = orientation * np.array([1.0, -1.0, -1.0, -1.0])

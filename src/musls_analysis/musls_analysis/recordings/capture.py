@@ -62,8 +62,8 @@ LARGEST_SHEAR = 0.02
 
 def quaternions_of(matrices: Array) -> Array:
     """Quaternions (T, 4) of rotation matrices (T, 9), row by row; NaN where one is none."""
-    known = np.isfinite(matrices).all(axis=1, keepdims=True)
-    m = np.where(known, matrices, 0.0).reshape(-1, 3, 3)
+    finite = np.isfinite(matrices).all(axis=1, keepdims=True)
+    m = np.where(finite, matrices, 0.0).reshape(-1, 3, 3)
     off = np.abs(m @ m.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
     turns = (off < LARGEST_SHEAR) & (np.linalg.det(m) > 0.0)
     return np.where(turns[:, None], from_matrix(m), np.nan)
@@ -178,18 +178,18 @@ def names_of_bodies(
             raise ConfigError(f"'{body}' is no body; bodies are load, drone_1, drone_2, ...")
         if name not in parents:
             raise ConfigError(f"no {what} '{name}' (for {body}); it has {few(parents)}")
-    measured, wanted = _guesses(set(parents) - set(given.values()))
-    measured = {body: names for body, names in measured.items() if body not in given}
-    chosen = {body: _one(body, names, parents) for body, names in measured.items()}
-    chosen |= given
-    if not chosen or (not alone and (LOAD not in chosen or len(chosen) < 2)):
-        body = "drone_1" if LOAD in chosen else LOAD
+    candidates, setpoint_candidates = _guesses(set(parents) - set(given.values()))
+    candidates = {body: names for body, names in candidates.items() if body not in given}
+    file_names = {body: _one(body, names, parents) for body, names in candidates.items()}
+    file_names |= given
+    if not file_names or (not alone and (LOAD not in file_names or len(file_names) < 2)):
+        body = "drone_1" if LOAD in file_names else LOAD
         raise ConfigError(
             f"no {what} looks like {body}; name it with --bodies {body}=NAME: it has {few(parents)}"
         )
-    setpoints = {body: _one(body, names, parents) for body, names in wanted.items()}
-    bodies = in_order(chosen)
-    return {b: chosen[b] for b in bodies}, {b: setpoints[b] for b in bodies if b in setpoints}
+    setpoints = {body: _one(body, names, parents) for body, names in setpoint_candidates.items()}
+    bodies = in_order(file_names)
+    return {b: file_names[b] for b in bodies}, {b: setpoints[b] for b in bodies if b in setpoints}
 
 
 def _kind_of_names(names: Iterable[str]) -> str:
@@ -200,12 +200,12 @@ def _guesses(names: Iterable[str]) -> tuple[dict[str, list[str]], dict[str, list
     """Names that look like each body, measured and set-points; drones counted from 1."""
     looks = [(name, look) for name in sorted(names) if (look := body_of(name))]
     shift = 1 if any(number == 0 for _, (_, number, _) in looks) else 0
-    measured: dict[str, list[str]] = {}
-    wanted: dict[str, list[str]] = {}
+    bodies: dict[str, list[str]] = {}
+    setpoints: dict[str, list[str]] = {}
     for name, (_, number, desired) in looks:
         body = LOAD if number is None else f"drone_{number + shift}"
-        (wanted if desired else measured).setdefault(body, []).append(name)
-    return measured, wanted
+        (setpoints if desired else bodies).setdefault(body, []).append(name)
+    return bodies, setpoints
 
 
 def _one(body: str, names: list[str], parents: Mapping[str, str]) -> str:
@@ -233,45 +233,48 @@ def recording_of(capture: Capture, options: ReadOptions) -> Recording:
             option that says what they are.
     """
     parents = {name: capture.parents.get(name, "") for name in capture.tracks}
-    chosen, wanted = names_of_bodies(parents, options.bodies, capture.alone)
-    _check_bodies(chosen, options)
-    _check_roots({**wanted, **chosen}, capture.roots)
+    file_names, setpoint_names = names_of_bodies(parents, options.bodies, capture.alone)
+    _check_bodies(file_names, options)
+    _check_roots({**setpoint_names, **file_names}, capture.roots)
     notes = list(capture.notes)
     units = _units(capture, options)
     factors = {quantity: FACTORS[quantity][unit] for quantity, unit in units.items()}
-    known = set(capture.stated) | {q for q in FACTORS if options.unit(q)}
-    measured = {
-        body: _in_si(capture.tracks[name], factors, body, known, notes)
-        for body, name in chosen.items()
+    known_quantities = set(capture.stated) | {q for q in FACTORS if options.unit(q)}
+    body_tracks = {
+        body: _in_si(capture.tracks[name], factors, body, known_quantities, notes)
+        for body, name in file_names.items()
     }
-    held = {b: _in_si(capture.tracks[name], factors, b, known, notes) for b, name in wanted.items()}
-    held |= {
-        body: _in_si(capture.setpoints[name], factors, body, known, notes)
-        for body, name in chosen.items()
+    setpoint_tracks = {
+        b: _in_si(capture.tracks[name], factors, b, known_quantities, notes)
+        for b, name in setpoint_names.items()
+    }
+    setpoint_tracks |= {
+        body: _in_si(capture.setpoints[name], factors, body, known_quantities, notes)
+        for body, name in file_names.items()
         if name in capture.setpoints
     }
-    _check_samples(measured)
-    angles = options.angles or capture.angles or _likely_angles(measured.values())
+    _check_samples(body_tracks)
+    angles = options.angles or capture.angles or _likely_angles(body_tracks.values())
     axes = options.axes or capture.axes
 
     def poses_of(tracks: Mapping[str, RawTrack]) -> dict[str, PoseTrack]:
-        turned = {b: _with_quaternions(track, angles) for b, track in tracks.items()}
+        result = {b: _with_quaternions(track, angles) for b, track in tracks.items()}
         if axes == "y-up":
-            turned = {b: _from_y_up(turned[b], tracks[b]) for b in tracks}
+            result = {b: _from_y_up(result[b], tracks[b]) for b in tracks}
         if axes == "ned":
-            turned = {b: _from_ned(poses) for b, poses in turned.items()}
-        return turned
+            result = {b: _from_ned(poses) for b, poses in result.items()}
+        return result
 
-    poses = poses_of(measured)
-    targets = poses_of(held)
+    poses = poses_of(body_tracks)
+    targets = poses_of(setpoint_tracks)
     if capture.by_row and list(targets) == [LOAD]:
         targets |= _drone_setpoints(targets[LOAD], [b for b in poses if b != LOAD], options)
     if options.axes is None and "axes" not in capture.stated:
         _question_axes(poses, axes)
-    usual = {q: unit for q, unit in units.items() if q not in known}
-    has_angles = any(track.rotation.shape[1] == 3 for track in measured.values())
+    usual = {q: unit for q, unit in units.items() if q not in known_quantities}
+    has_angles = any(track.rotation.shape[1] == 3 for track in body_tracks.values())
     question_units(
-        lambda change: poses_of({b: _scaled(track, change) for b, track in measured.items()}),
+        lambda change: poses_of({b: _scaled(track, change) for b, track in body_tracks.items()}),
         usual,
         has_angles,
         options.units,
@@ -280,13 +283,13 @@ def recording_of(capture: Capture, options: ReadOptions) -> Recording:
     fresh = _fresh_rows(poses, options, notes) if capture.by_row else slice(None)
     bodies = {}
     for body, track in poses.items():
-        shifted = PoseTrack(
+        moved_track = PoseTrack(
             track.time_s + options.clocks_s.get(body, 0.0),
             track.position_enu_m + np.array(options.origins_m.get(body, (0.0, 0.0, 0.0))),
             track.orientation_wxyz,
         )
         stale = options.drop_stale and not capture.by_row
-        bodies[body] = cleaned(shifted.part(fresh), body, notes, stale)
+        bodies[body] = cleaned(moved_track.part(fresh), body, notes, stale)
     setpoints = {
         body: cleaned(track, f"{body}'s set-points", notes).changes()
         for body, track in targets.items()
@@ -302,7 +305,7 @@ def recording_of(capture: Capture, options: ReadOptions) -> Recording:
         stages=stages or (whole(bodies),),
         warnings=tuple(dict.fromkeys(notes)),
         sampled_setpoints=capture.by_row,
-        notation=_notation(capture, chosen, units, axes),
+        notation=_notation(capture, file_names, units, axes),
     )
 
 
@@ -319,15 +322,15 @@ def _drone_setpoints(
     }
 
 
-def _check_bodies(chosen: Mapping[str, str], options: ReadOptions) -> None:
+def _check_bodies(file_names: Mapping[str, str], options: ReadOptions) -> None:
     for body in [*options.origins_m, *options.clocks_s]:
-        if body not in chosen:
-            raise ConfigError(f"'{body}' is not in it; it has {', '.join(chosen)}")
+        if body not in file_names:
+            raise ConfigError(f"'{body}' is not in it; it has {', '.join(file_names)}")
 
 
-def _check_roots(chosen: Mapping[str, str], roots: Mapping[str, str]) -> None:
+def _check_roots(file_names: Mapping[str, str], roots: Mapping[str, str]) -> None:
     """Refuse bodies whose poses are in different frames."""
-    frames = {body: root for body, name in chosen.items() if (root := roots.get(name))}
+    frames = {body: root for body, name in file_names.items() if (root := roots.get(name))}
     if len({root.strip("/") for root in frames.values()}) > 1:
         which = ", ".join(f"{body} in {root}" for body, root in frames.items())
         raise ConfigError(f"poses in different frames: {which}; name others with --bodies")
@@ -336,15 +339,15 @@ def _check_roots(chosen: Mapping[str, str], roots: Mapping[str, str]) -> None:
 def _units(capture: Capture, options: ReadOptions) -> dict[str, str]:
     """Unit of each quantity: as given, else as the file says, else SI."""
     usual = {quantity: next(iter(factors)) for quantity, factors in FACTORS.items()}
-    given = {quantity: unit for quantity in FACTORS if (unit := options.unit(quantity))}
-    return usual | dict(capture.units) | given
+    own_units = {quantity: unit for quantity in FACTORS if (unit := options.unit(quantity))}
+    return usual | dict(capture.units) | own_units
 
 
 def _notation(
-    capture: Capture, chosen: Mapping[str, str], units: Mapping[str, str], axes: str
+    capture: Capture, file_names: Mapping[str, str], units: Mapping[str, str], axes: str
 ) -> str:
     """Units, axes and names with which the file was read, as text for people."""
-    names = ", ".join(b if b == name else f"{b} = {name}" for b, name in chosen.items())
+    names = ", ".join(b if b == name else f"{b} = {name}" for b, name in file_names.items())
     quaternions = all(track.rotation.shape[1] == 4 for track in capture.tracks.values())
     angle = "quaternions" if quaternions else units["angle"]
     how = ", ".join([units["length"], angle, units["time"], axes])
@@ -369,7 +372,7 @@ def _in_si(
     track: RawTrack,
     factors: Mapping[str, float],
     body: str,
-    known: set[str],
+    known_quantities: set[str],
     notes: list[str],
 ) -> RawTrack:
     """Numbers in SI units; angles that are no radians are refused."""
@@ -380,7 +383,7 @@ def _in_si(
         good = rotation[np.isfinite(rotation).all(axis=1)]
         steepest = float(np.quantile(np.abs(good[:, 1]), 0.99)) if len(good) else 0.0
         first = float(np.abs(good[0]).max()) if len(good) else 0.0
-        if "angle" not in known and (steepest > STEEPEST_RAD or first > FIRST_RAD):
+        if "angle" not in known_quantities and (steepest > STEEPEST_RAD or first > FIRST_RAD):
             what = f"pitch of {body} up to {steepest:.3g} rad"
             if steepest <= STEEPEST_RAD:
                 what = f"angles of {body} begin at {first:.3g} rad"
@@ -389,7 +392,7 @@ def _in_si(
                 "call the columns roll_deg, pitch_deg, yaw_deg"
             )
         yaw = rotation[np.isfinite(rotation[:, 2]), 2]
-        if "angle" not in known and len(yaw) and np.ptp(yaw) > 2.1 * np.pi:
+        if "angle" not in known_quantities and len(yaw) and np.ptp(yaw) > 2.1 * np.pi:
             notes.append(
                 f"yaw of {body} from {yaw.min():.3g} to {yaw.max():.3g}: taken for radians"
             )

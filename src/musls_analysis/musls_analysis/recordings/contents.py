@@ -48,7 +48,7 @@ def contents(recording: Recording) -> list[BodyContents]:
 
 def _contents(recording: Recording, body: str, track: PoseTrack) -> BodyContents:
     steps_s = np.diff(track.time_s)
-    moved = np.linalg.norm(np.diff(track.position_enu_m, axis=0), axis=1)
+    steps_m = np.linalg.norm(np.diff(track.position_enu_m, axis=0), axis=1)
     z = track.position_enu_m[:, 2]
     up = rotate(track.orientation_wxyz, np.array([0.0, 0.0, 1.0]))[:, 2]
     return BodyContents(
@@ -59,7 +59,7 @@ def _contents(recording: Recording, body: str, track: PoseTrack) -> BodyContents
         end_s=float(track.time_s[-1]),
         longest_gap_s=float(steps_s.max(initial=0.0)),
         height_m=(float(z.min()), float(z.max())),
-        fastest_m_s=float(np.quantile(moved / steps_s, 0.99)) if len(steps_s) else np.nan,
+        fastest_m_s=float(np.quantile(steps_m / steps_s, 0.99)) if len(steps_s) else np.nan,
         tilt_deg=float(np.degrees(np.arccos(np.clip(np.median(up), -1.0, 1.0)))),
         has_setpoint=body in recording.setpoints,
     )
@@ -99,9 +99,9 @@ def write_csv(recording: Recording, out: Path) -> None:
             angles = roll_pitch_yaw(poses.orientation_wxyz)
             columns |= _columns(prefix, ("roll", "pitch", "yaw"), angles)
         if body in recording.setpoints:
-            held = recording.setpoints[body].held_at(time_s)
-            yaw = roll_pitch_yaw(held.orientation_wxyz)[:, 2]
-            columns |= _columns(f"{prefix}_des", ("x", "y", "z"), held.position_enu_m)
+            setpoint = recording.setpoints[body].held_at(time_s)
+            yaw = roll_pitch_yaw(setpoint.orientation_wxyz)[:, 2]
+            columns |= _columns(f"{prefix}_des", ("x", "y", "z"), setpoint.position_enu_m)
             columns[f"{prefix}_des_yaw"] = yaw
     table = np.column_stack(list(columns.values()))
     formats = ["%.9f", *["%.9g"] * (table.shape[1] - 1)]
@@ -128,9 +128,9 @@ def columns_of(recording: Recording) -> dict[str, np.ndarray]:
             columns |= _parts(f"{name}.velocity_enu_m_s", twist.velocity_enu_m_s)
             columns |= _parts(f"{name}.omega_body_rad_s", twist.omega_body_rad_s)
         if body.setpoint is not None:
-            held = body.setpoint.held_at(time_s)
-            columns |= _parts(f"{name}.setpoint.position_enu_m", held.position_enu_m)
-            columns |= _parts(f"{name}.setpoint.orientation_wxyz", held.orientation_wxyz)
+            setpoint = body.setpoint.held_at(time_s)
+            columns |= _parts(f"{name}.setpoint.position_enu_m", setpoint.position_enu_m)
+            columns |= _parts(f"{name}.setpoint.orientation_wxyz", setpoint.orientation_wxyz)
     for name, cable in recording.cables.items():
         tension_n = interpolated(time_s, cable.time_s, cable.tension_n)
         columns |= _parts(f"{name}.tension_n", tension_n)

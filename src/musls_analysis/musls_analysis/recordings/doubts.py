@@ -117,9 +117,9 @@ def question_units(
             one, other, distance_m = near[0]
             notes.append(f"{one} and {other} are {distance_m:.3g} m apart: is the unit right?")
         return
-    asked = {q: unit for q, unit in unknown.items() if q != "angle" or has_angles}
-    fits = _fitting(poses, asked)
-    if not fits and about[0] not in asked:
+    doubtful_units = {q: unit for q, unit in unknown.items() if q != "angle" or has_angles}
+    fits = _fitting(poses, doubtful_units)
+    if not fits and about[0] not in doubtful_units:
         notes.append(f"{doubt}: are its units (--units) right?")
         return
     quantities = dict.fromkeys(q for units in fits for q in units) or dict.fromkeys(about[:1])
@@ -132,13 +132,14 @@ def question_units(
     first = next(iter(quantities))
     question = f"{', '.join(words)}?"
     if not fits:
-        raise ConfigError(f"{doubt}: {question} Say --units {asked[first]} if it is so")
-    usual = _USUAL[first] if first in asked else asked[about[0]]
+        raise ConfigError(f"{doubt}: {question} Say --units {doubtful_units[first]} if it is so")
+    usual = _USUAL[first] if first in doubtful_units else doubtful_units[about[0]]
     raise ConfigError(f"{doubt}: {question} Say {choices} (or {usual})")
 
 
 def _fitting(
-    poses: Callable[[Mapping[str, float]], Mapping[str, PoseTrack]], asked: Mapping[str, str]
+    poses: Callable[[Mapping[str, float]], Mapping[str, PoseTrack]],
+    doubtful_units: Mapping[str, str],
 ) -> list[dict[str, str]]:
     """Other units, by quantity, by which bodies move as they can; the likeliest first.
 
@@ -146,10 +147,12 @@ def _fitting(
     """
     for size in (1, 2):
         fits = list[tuple[float, dict[str, str]]]()
-        for quantities in combinations([q for q in _OTHERS if q in asked], size):
+        for quantities in combinations([q for q in _OTHERS if q in doubtful_units], size):
             for units in product(*(_OTHERS[q] for q in quantities)):
                 fit = dict(zip(quantities, units, strict=True))
-                bodies = poses({q: FACTORS[q][u] / FACTORS[q][asked[q]] for q, u in fit.items()})
+                bodies = poses(
+                    {q: FACTORS[q][u] / FACTORS[q][doubtful_units[q]] for q, u in fit.items()}
+                )
                 distances_m = [distance for _, _, distance in _distances(bodies)]
                 if unlikely(bodies)[0] or any(d < NEAREST_M for d in distances_m):
                     continue
@@ -205,11 +208,14 @@ def unlikely(bodies: Mapping[str, PoseTrack]) -> tuple[str, tuple[str, ...]]:
     )
     if not np.isfinite(acceleration):
         return "", ()
-    said = f"{who} by {_degrees(lean):.2g} deg and accelerate by {acceleration:.2g} m/s2"
+    lean_text = f"{who} by {_degrees(lean):.2g} deg and accelerate by {acceleration:.2g} m/s2"
     if acceleration > HARD_M_S2 + HARD_SHARE * lean:
-        return said, ("length", "time")
+        return lean_text, ("length", "time")
     if rest > max(STEEP_M_S2, share * max(acceleration, CALM_M_S2)):
-        return f"{said} (as a lean of {_degrees(acceleration):.2g} deg does)", ("angle", "time")
+        return f"{lean_text} (as a lean of {_degrees(acceleration):.2g} deg does)", (
+            "angle",
+            "time",
+        )
     return "", ()
 
 
@@ -229,8 +235,8 @@ def _distances(bodies: Mapping[str, PoseTrack]) -> list[tuple[str, str, float]]:
 
 def middle_of(positions: Array) -> Array:
     """Median of the positions (T, 3) that are known, (3,); NaN without any."""
-    known = positions[np.isfinite(positions).all(axis=1)]
-    return np.median(known, axis=0) if len(known) else np.full(3, np.nan)
+    finite_positions = positions[np.isfinite(positions).all(axis=1)]
+    return np.median(finite_positions, axis=0) if len(finite_positions) else np.full(3, np.nan)
 
 
 def _motion(track: PoseTrack, load: PoseTrack | None) -> Motion:
@@ -246,12 +252,12 @@ def _motion(track: PoseTrack, load: PoseTrack | None) -> Motion:
         speed_m_s=float(np.quantile(np.linalg.norm(velocity, axis=1), 0.9)),
         acceleration_m_s2=_acceleration_m_s2(time_s, position_m),
     )
-    known = np.isfinite(q).all(axis=1)
-    if known.sum() < 2:
+    finite = np.isfinite(q).all(axis=1)
+    if finite.sum() < 2:
         return its
-    time_s = time_s[known]
-    position_m = position_m[known]
-    q = q[known]
+    time_s = time_s[finite]
+    position_m = position_m[finite]
+    q = q[finite]
     turns = np.linalg.norm(rotation_vector(relative(q[1:], q[:-1])), axis=1) / np.diff(time_s)
     lean = STANDARD_GRAVITY_M_S2 * rotate(q, np.array([0.0, 0.0, 1.0]))[:, :2]
     pull = np.zeros_like(lean)
@@ -277,9 +283,9 @@ def _rest(lean: Array, pull: Array) -> Array:
     n = len(lean)
     steady = np.repeat(np.eye(2), n, axis=0)  # x of all rows, then y of all
     model = np.column_stack([pull.T.ravel(), steady])
-    wanted = lean.T.ravel()
-    share = np.linalg.lstsq(model, wanted, rcond=None)[0]
-    return np.asarray((wanted - model @ share).reshape(2, n).T)
+    target = lean.T.ravel()
+    share = np.linalg.lstsq(model, target, rcond=None)[0]
+    return np.asarray((target - model @ share).reshape(2, n).T)
 
 
 def _usable(track: PoseTrack) -> tuple[Array, Array, Array]:

@@ -57,16 +57,16 @@ def unit_named(text: str, quantity: str) -> str:
     name = text.strip().lower()
     unit = _NAMES.get(name, _NAMES.get(name.removesuffix("s"), name))
     if unit not in FACTORS[quantity]:
-        known = ", ".join(FACTORS[quantity])
-        raise ConfigError(f"unit {shown(text)} of {quantity}: must be one of {known}")
+        choices = ", ".join(FACTORS[quantity])
+        raise ConfigError(f"unit {shown(text)} of {quantity}: must be one of {choices}")
     return unit
 
 
 def _one_of_each(units: tuple[Unit, ...]) -> tuple[Unit, ...]:
     for quantity, factors in FACTORS.items():
-        given = [unit for unit in units if unit in factors]
-        if len(given) > 1:
-            raise ValueError(f"two units of {quantity}: {' and '.join(given)}")
+        matches = [unit for unit in units if unit in factors]
+        if len(matches) > 1:
+            raise ValueError(f"two units of {quantity}: {' and '.join(matches)}")
     return units
 
 
@@ -135,10 +135,12 @@ def kept_options(recording: Path) -> dict[str, Any]:
 
 def with_kept(recording: Path, options: ReadOptions | None) -> ReadOptions:
     """Options in which defaults are replaced by those kept beside the file."""
-    kept = kept_options(recording)
-    if not kept:
+    file_options = kept_options(recording)
+    if not file_options:
         return options or ReadOptions()
-    return build(ReadOptions, {**kept, **_changed(options or ReadOptions())}, str(recording))
+    return build(
+        ReadOptions, {**file_options, **_changed(options or ReadOptions())}, str(recording)
+    )
 
 
 def keep_options(recording: Path, options: ReadOptions) -> Path | None:

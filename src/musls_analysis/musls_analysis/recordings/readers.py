@@ -97,16 +97,16 @@ def _read_bag(path: Path, options: ReadOptions) -> Recording:
     if options.columns:
         raise ConfigError("--columns is for tables, not for bags")
     bag = read_messages(path, choose)
-    chosen = {msgtype for msgtype, _ in bag.logs}
-    if not chosen & {TF_TYPE, *POSES}:
+    types = {msgtype for msgtype, _ in bag.logs}
+    if not types & {TF_TYPE, *POSES}:
         if not bag.logs:
             raise ConfigError("no poses in the bag")
         return _cleaned_recording(recording_of_bag(bag))
-    fixed = transforms_of({_STATIC: bag.logs[_STATIC]}) if _STATIC in bag.logs else None
+    static = transforms_of({_STATIC: bag.logs[_STATIC]}) if _STATIC in bag.logs else None
     moving = {key: log for key, log in bag.logs.items() if key != _STATIC}
     if not moving:
         raise ConfigError("no messages on /tf in the bag")
-    read = recording_of(capture_of(transforms_of(moving), fixed, "bag"), options)
+    read = recording_of(capture_of(transforms_of(moving), static, "bag"), options)
     return replace(read, warnings=(*bag.warnings, *read.warnings))
 
 
@@ -197,8 +197,8 @@ def _obstacles_beside(path: Path) -> Sequence[AnyObstacle]:
 
 def _read(path: Path, options: ReadOptions) -> Recording:
     if os.path.isdir(path):
-        if (found := _bag_in(path)) is not None:
-            return _read_bag(found, options)
+        if (storage := _bag_in(path)) is not None:
+            return _read_bag(storage, options)
         return recording_of(_captures_in(path, options), options)
     if path.suffix in STORAGE_SUFFIXES:
         return _read_bag(path, options)
@@ -230,8 +230,8 @@ def _reader_of(path: Path, options: ReadOptions) -> Reader:
             return reader
     if is_numbers(first_lines):
         raise ConfigError(f"a table of numbers that nothing names: {ASK} (- for one left out)")
-    known = "; ".join(f"{name} ({reader.what})" for name, reader in READERS.items())
-    raise ConfigError(f"not a recording: neither a bag nor one of {known}")
+    choices = "; ".join(f"{name} ({reader.what})" for name, reader in READERS.items())
+    raise ConfigError(f"not a recording: neither a bag nor one of {choices}")
 
 
 def _captures_in(folder: Path, options: ReadOptions) -> Capture:
@@ -262,8 +262,8 @@ def _captures_in(folder: Path, options: ReadOptions) -> Capture:
 def _bag_in(folder: Path) -> Path | None:
     """The bag that a folder is or holds."""
     for candidate in (folder, folder / "bag"):
-        if found := storage_in(candidate):
-            return found
+        if storage := storage_in(candidate):
+            return storage
     if any(f.suffix in STORAGE_SUFFIXES for f in folder.iterdir()):
         raise ConfigError("not a recording (several storage files in it)")
     return None

@@ -85,8 +85,8 @@ class PoseTrack(ShownResult):
         """Each pose held until the next one, at the times (K,); NaN before the first one."""
         index = np.searchsorted(self.time_s, time_s, side="right") - 1
         poses = np.hstack([self.position_enu_m, self.orientation_wxyz])
-        held = np.vstack([poses, np.full(7, np.nan)])[index]  # -1: the last row
-        return PoseTrack(time_s, held[:, :3], held[:, 3:])
+        rows = np.vstack([poses, np.full(7, np.nan)])[index]  # -1: the last row
+        return PoseTrack(time_s, rows[:, :3], rows[:, 3:])
 
     def at(self, time_s: Array) -> PoseTrack:
         """Interpolate linearly at times (K,); NaN before the first pose and after the last."""
@@ -94,8 +94,8 @@ class PoseTrack(ShownResult):
             return self
         position = interpolated(time_s, self.time_s, self.position_enu_m)
         same_way = self.orientation_wxyz.copy()
-        turned = np.sum(same_way[1:] * same_way[:-1], axis=1) < 0.0
-        same_way[1:][np.cumsum(turned) % 2 == 1] *= -1.0
+        flips = np.sum(same_way[1:] * same_way[:-1], axis=1) < 0.0
+        same_way[1:][np.cumsum(flips) % 2 == 1] *= -1.0
         orientation = interpolated(time_s, self.time_s, same_way)
         orientation /= np.linalg.norm(orientation, axis=1, keepdims=True)
         return PoseTrack(time_s, position, orientation)
@@ -319,19 +319,19 @@ def stages_from_changes(
     if not names:
         return (RecordedStage("flight", start_s, end_s),)
     starts: list[float] = []
-    kept: list[str] = []
+    stage_names: list[str] = []
     for moment, name in zip(time_s, names, strict=True):
-        if kept and name == kept[-1]:
+        if stage_names and name == stage_names[-1]:
             continue
         if starts and moment == starts[-1]:  # replaced before it lasted
             starts.pop()
-            kept.pop()
+            stage_names.pop()
         starts.append(float(moment))
-        kept.append(name)
+        stage_names.append(name)
     ends = [*starts[1:], max(end_s, starts[-1])]
-    counts = [kept[: k + 1].count(name) for k, name in enumerate(kept)]
-    unique = [f"{name}_{n}" if n > 1 else name for name, n in zip(kept, counts, strict=True)]
-    own = [_reason_of(name, end, reasons) for name, end in zip(kept, ends, strict=True)]
+    counts = [stage_names[: k + 1].count(name) for k, name in enumerate(stage_names)]
+    unique = [f"{name}_{n}" if n > 1 else name for name, n in zip(stage_names, counts, strict=True)]
+    own = [_reason_of(name, end, reasons) for name, end in zip(stage_names, ends, strict=True)]
     return tuple(map(RecordedStage, unique, starts, ends, own))
 
 
@@ -435,14 +435,16 @@ class Recording:
                 f"{self.source}: nothing from {start_s:g} to {end_s:g} s; it lasts from "
                 f"{self.start_s:.2f} to {self.end_s:.2f} s"
             )
-        held = {
+        setpoints = {
             name: PoseTrack(
                 np.maximum(track.time_s, start_s), track.position_enu_m, track.orientation_wxyz
             ).part(slice(max(np.searchsorted(track.time_s, start_s, side="right") - 1, 0), None))
             for name, track in self.setpoints.items()
         }
         parts: dict[str, Any] = {
-            name: _between(held if name == "setpoints" else getattr(self, name), start_s, end_s)
+            name: _between(
+                setpoints if name == "setpoints" else getattr(self, name), start_s, end_s
+            )
             for name in (
                 "bodies",
                 "setpoints",
@@ -532,13 +534,13 @@ def _between(thing: Any, start_s: float, end_s: float) -> Any:
             for name, part in parts.items()
             if isinstance(part, Mapping) or len(part.time_s)
         }
-    kept = {}
+    fields = {}
     rows = np.zeros(0, bool)
     for name, values in vars(thing).items():
         if name.endswith("time_s"):  # the values that follow were recorded then
             rows = (values >= start_s) & (values <= end_s)
-        kept[name] = _some(values, rows)
-    return type(thing)(**kept)
+        fields[name] = _some(values, rows)
+    return type(thing)(**fields)
 
 
 def _some(values: Any, rows: np.ndarray) -> Any:
@@ -547,15 +549,15 @@ def _some(values: Any, rows: np.ndarray) -> Any:
         return {name: _some(column, rows) for name, column in values.items()}
     if isinstance(values, np.ndarray):
         return values[rows]
-    return [value for value, kept in zip(values, rows, strict=True) if kept]
+    return [value for value, inside in zip(values, rows, strict=True) if inside]
 
 
 def _entry(parts: Mapping[str, _Part], name: str, what: str) -> _Part:
     try:
         return parts[name]
     except KeyError:
-        known = ", ".join(parts) or "none"
-        raise ConfigError(f"no {what} {name} in this recording; it has {known}") from None
+        choices = ", ".join(parts) or "none"
+        raise ConfigError(f"no {what} {name} in this recording; it has {choices}") from None
 
 
 # ---------- Poses between the samples of a track

@@ -320,19 +320,19 @@ def read_table(
     # Other programs write the time of logging first, whose cells every row has.
     times = list(header.times) if stamps else list(header.times[:1])
     times = times or list(header.seconds or ())
-    wanted = [*times, *(place for body in whole.values() for place in body.values())]
-    table, index = numbers_of(cells, len(names), wanted, notes)
+    column_places = [*times, *(place for body in whole.values() for place in body.values())]
+    table, index = numbers_of(cells, len(names), column_places, notes)
     if not len(table):
         raise ConfigError(f"no rows of numbers; {ASK}")
-    stated = _in_si(names, wanted, table, options)
-    columns = dict(zip(wanted, table.T, strict=True))
+    known_quantities = _in_si(names, column_places, table, options)
+    columns = dict(zip(column_places, table.T, strict=True))
     if header.times:
         time = next((columns[k] for k in reversed(times) if np.ptp(columns[k]) > 0.0), None)
         time = columns[times[0]] if time is None else time
     else:
         if options.unit("time"):
             raise ConfigError("columns sec and nanosec say their unit; leave --units of time out")
-        stated = stated | {"time"}
+        known_quantities = known_quantities | {"time"}
         time = columns[times[0]] + 1e-9 * columns[times[1]]
     by_row = not _sparse(table)
     if "" in whole:
@@ -343,7 +343,7 @@ def read_table(
             if len(set(labels)) > 1:
                 tracks = dict(_by_label(labels, time, columns, whole[""]))
                 kind = "table of one row a body"
-                return Capture(tracks, stated=stated, format=kind, notes=notes)
+                return Capture(tracks, stated=known_quantities, format=kind, notes=notes)
             own = labels[0]
             _refuse_mixed(names, texts, time, columns, whole[""])
         whole = {name or own: body for name, body in whole.items()}
@@ -360,7 +360,7 @@ def read_table(
     return Capture(
         tracks,
         setpoints,
-        stated=stated,
+        stated=known_quantities,
         format="table of columns",
         notes=notes,
         by_row=by_row,
@@ -445,11 +445,11 @@ def _refuse_mixed(
             f"{len(time) / (len(time) - again.sum()):.2g} rows at one time, as of several bodies, "
             "and no column tells which: write a file for each"
         )
-    said = [names[k] if k in columns else LEFT_OUT for k in range(max(*columns, column) + 1)]
-    said[column] = "body"
+    example = [names[k] if k in columns else LEFT_OUT for k in range(max(*columns, column) + 1)]
+    example[column] = "body"
     raise ConfigError(
         f"column {shown(names[column])} divides the rows into several smooth paths: if it names "
-        f"their bodies, say --columns '{' '.join(said)}'"
+        f"their bodies, say --columns '{' '.join(example)}'"
     )
 
 
@@ -486,8 +486,8 @@ def _track(time: np.ndarray, values: Mapping[str, np.ndarray], by_row: bool) -> 
     place = np.column_stack([values[part] for part in POSITION])
     parts = _rotation_parts(values)
     if not parts:
-        kept = slice(None) if by_row else np.isfinite(place).all(axis=1)
-        return RawTrack.of_place(time[kept], place[kept])
+        rows = slice(None) if by_row else np.isfinite(place).all(axis=1)
+        return RawTrack.of_place(time[rows], place[rows])
     rotation = np.column_stack([values[part] for part in parts])
     if parts == MATRIX:
         rotation = quaternions_of(rotation)
@@ -495,8 +495,8 @@ def _track(time: np.ndarray, values: Mapping[str, np.ndarray], by_row: bool) -> 
 
 
 def _kept(track: RawTrack, by_row: bool) -> RawTrack:
-    known = np.isfinite(track.position).all(axis=1) & np.isfinite(track.rotation).all(axis=1)
-    return track if by_row else RawTrack(*(column[known] for column in track))
+    finite = np.isfinite(track.position).all(axis=1) & np.isfinite(track.rotation).all(axis=1)
+    return track if by_row else RawTrack(*(column[finite] for column in track))
 
 
 def _check_complete(bodies: Mapping[str, _Places]) -> None:
@@ -506,18 +506,18 @@ def _check_complete(bodies: Mapping[str, _Places]) -> None:
     for name, body in bodies.items():
         if "x" not in body:
             continue
-        needed = [*POSITION, *_rotation_parts(body)]
-        needed += DESIRED if any(part in body for part in DESIRED) else ()
-        missing = [part for part in needed if part not in body]
-        if missing:
+        parts = [*POSITION, *_rotation_parts(body)]
+        parts += DESIRED if any(part in body for part in DESIRED) else ()
+        absent = [part for part in parts if part not in body]
+        if absent:
             whose = f"{shown(name)}_" if name else ""
-            raise ConfigError(f"column {whose}{missing[0]} is missing")
+            raise ConfigError(f"column {whose}{absent[0]} is missing")
     desired = {name for name, body in bodies.items() if DESIRED[0] in body}
     drones = [name for name in bodies if "x" in bodies[name] and _is_drone(name)]
     if "load" in desired and len(desired) > 1:
-        missing = [name for name in drones if name not in desired]
-        if missing:
-            raise ConfigError(f"column {missing[0]}_{DESIRED[0]} is missing")
+        absent = [name for name in drones if name not in desired]
+        if absent:
+            raise ConfigError(f"column {absent[0]}_{DESIRED[0]} is missing")
 
 
 def _is_drone(name: str) -> bool:
@@ -526,25 +526,25 @@ def _is_drone(name: str) -> bool:
 
 
 def _in_si(
-    header: Sequence[str], wanted: Sequence[int], table: np.ndarray, options: ReadOptions
+    header: Sequence[str], places: Sequence[int], table: np.ndarray, options: ReadOptions
 ) -> frozenset[str]:
     """Bring columns whose names say a unit to SI, in place; the quantities that all of them say."""
-    said: dict[str, list[bool]] = {quantity: [] for quantity in FACTORS}
-    for k, place in enumerate(wanted):
+    unit_flags: dict[str, list[bool]] = {quantity: [] for quantity in FACTORS}
+    for k, place in enumerate(places):
         name, unit = _unit_of(header[place])
         quantity = _quantity(name)
         if quantity is None:
             continue
-        known = unit in FACTORS[quantity]
-        said[quantity].append(known)
-        if not known:
+        has_unit = unit in FACTORS[quantity]
+        unit_flags[quantity].append(has_unit)
+        if not has_unit:
             continue
         if options.unit(quantity):
             raise ConfigError(
                 f"column {shown(header[place])} says its unit; leave --units of {quantity} out"
             )
         table[:, k] *= FACTORS[quantity][unit]
-    return frozenset(quantity for quantity, known in said.items() if known and all(known))
+    return frozenset(quantity for quantity, flags in unit_flags.items() if flags and all(flags))
 
 
 def _quantity(name: str) -> str | None:
@@ -598,8 +598,8 @@ def read_echo(path: Path, options: ReadOptions) -> Capture:
         names = _names(rows[0].cells)
         capture = read_table(path, names, rows[1:], options, notes, stamps=True)
         units = {} if options.unit("time") else {"time": "ns"}
-        stated = capture.stated | {q for q in FACTORS if q in units}
-        return replace(capture, units=units, stated=stated, format="rostopic echo -p")
+        known_quantities = capture.stated | {q for q in FACTORS if q in units}
+        return replace(capture, units=units, stated=known_quantities, format="rostopic echo -p")
     ((width, _),) = Counter(len(row.cells) for row in rows).most_common(1)
     if width not in _OF_ECHO:
         raise ConfigError(
@@ -631,5 +631,7 @@ def read_airsim(path: Path, options: ReadOptions) -> Capture:
         for name, t in capture.tracks.items()
     }
     notes.append("positions of AirSim are relative to the start of each vehicle (see --origin)")
-    stated = frozenset({"length", "time", "axes"})
-    return replace(capture, tracks=tracks, stated=stated, format="AirSim", notes=notes, alone=True)
+    known_quantities = frozenset({"length", "time", "axes"})
+    return replace(
+        capture, tracks=tracks, stated=known_quantities, format="AirSim", notes=notes, alone=True
+    )

@@ -81,17 +81,17 @@ def read_flight_log(path: Path, options: ReadOptions) -> Capture:
     if n is None:
         raise ConfigError(f"rows of {columns} columns, must be 35 + 20 per drone")
     bases = {LOAD: 1, **{f"drone_{i + 1}": 35 + 20 * i for i in range(n)}}
-    wanted = [0, *(base + k for base in bases.values() for k in range(12))]
-    rows, index = numbers_of([line.split() for line in data], columns, wanted, notes)
+    places = [0, *(base + k for base in bases.values() for k in range(12))]
+    rows, index = numbers_of([line.split() for line in data], columns, places, notes)
     finite = np.isfinite(rows[:, 0])
     note(notes, len(rows) - int(finite.sum()), "row{s} without a finite time dropped")
     rows = rows[finite]
     index = index[finite]
     time_s, starts_s = _one_clock(rows[:, 0], index, markers)
     setpoints = {b: _track(time_s, rows, 1 + 12 * i) for i, b in enumerate(bases)}
-    measured = {b: _track(time_s, rows, 7 + 12 * i) for i, b in enumerate(bases)}
+    tracks = {b: _track(time_s, rows, 7 + 12 * i) for i, b in enumerate(bases)}
     return Capture(
-        measured,
+        tracks,
         setpoints,
         stages=_stages(time_s, starts_s, markers),
         format="flight log",
@@ -139,8 +139,8 @@ def _one_clock(
     steps_s = [a.max() + SEGMENT_GAP_S - b.min() for a, b in pairwise(parts)]
     shifts_s = np.cumsum([0.0, *steps_s])
     shifts_s -= shifts_s[np.searchsorted(back, base_row, side="right")]
-    joined = np.concatenate([part + shift for part, shift in zip(parts, shifts_s, strict=True)])
-    return joined, [float(joined[min(row, len(joined) - 1)]) for row in starts]
+    clock_s = np.concatenate([part + shift for part, shift in zip(parts, shifts_s, strict=True)])
+    return clock_s, [float(clock_s[min(row, len(clock_s) - 1)]) for row in starts]
 
 
 def _stages(

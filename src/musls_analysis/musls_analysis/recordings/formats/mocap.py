@@ -67,11 +67,11 @@ def read_motive(path: Path, options: ReadOptions) -> Capture:
     rotation = about.get("rotation type", "Quaternion")
     order = "wxyz" if rotation.lower() == "quaternion" else "xyz"
     parts = [*(f"position {a}" for a in "xyz"), *(f"rotation {a}" for a in order)]
-    if missing := [p for body in places.values() for p in parts if p not in body]:
-        raise ConfigError(f"a rigid body lacks the column {missing[0]}")
-    wanted = [1, *(body[part] for body in places.values() for part in parts)]
+    if absent_columns := [p for body in places.values() for p in parts if p not in body]:
+        raise ConfigError(f"a rigid body lacks the column {absent_columns[0]}")
+    column_places = [1, *(body[part] for body in places.values() for part in parts)]
     rows_of_numbers = [_with_empty_cells(row, len(axis)) for row in cells[names_at + 1 :]]
-    table, _ = numbers_of(rows_of_numbers, len(axis), wanted, notes)
+    table, _ = numbers_of(rows_of_numbers, len(axis), column_places, notes)
     width = len(parts)
     tracks = {}
     for k, name in enumerate(places):
@@ -80,9 +80,14 @@ def read_motive(path: Path, options: ReadOptions) -> Capture:
         tracks[name] = RawTrack(table[:, 0], values[:, :3], turn)
     length = "" if options.unit("length") else about.get("length units", "")
     units = {"length": unit_named(length, "length")} if length else {}
-    stated = frozenset({"time", *units})
+    known_quantities = frozenset({"time", *units})
     return Capture(
-        tracks, units=units, stated=stated, axes="y-up", format="OptiTrack Motive", notes=notes
+        tracks,
+        units=units,
+        stated=known_quantities,
+        axes="y-up",
+        format="OptiTrack Motive",
+        notes=notes,
     )
 
 
@@ -136,8 +141,8 @@ def read_vicon(path: Path, options: ReadOptions) -> Capture:
     rows = whole_rows(path, notes)
     cells = [row.cells for row in rows]
     heads = [k for k, row in enumerate(cells) if [c.lower() for c in row[:2]] == _HEAD]
-    named = [head for head in heads if head > 0 and not _is_number(cells[head - 1][0])]
-    sections = [(head, bodies) for head in named if (bodies := _bodies(cells, head))]
+    body_heads = [head for head in heads if head > 0 and not _is_number(cells[head - 1][0])]
+    sections = [(head, bodies) for head in body_heads if (bodies := _bodies(cells, head))]
     if not sections:
         raise ConfigError("no bodies with TX, TY, TZ and RX, RY, RZ in it")
     head, bodies = sections[0]
@@ -216,13 +221,13 @@ def _bodies(cells: Sequence[Sequence[str]], head: int) -> dict[str, list[int]]:
         if any(names[2:]):
             break
     starts = [k for k in range(2, min(len(columns), len(names))) if names[k]]
-    found: dict[str, dict[str, int]] = {}
+    bodies: dict[str, dict[str, int]] = {}
     for start, end in zip(starts, [*starts[1:], len(columns)], strict=True):
-        body = found.setdefault(names[start], {})
+        body = bodies.setdefault(names[start], {})
         for k in range(start, end):
             body.setdefault(columns[k].upper(), k)
     whole = {}
-    for name, body in found.items():
+    for name, body in bodies.items():
         turn = {column for column in body if column.startswith("R")}
         if set(_PLACE) <= set(body) and turn in _ROTATIONS:
             whole[name] = [body[column] for column in (*_PLACE, *sorted(turn, key=_axis))]
@@ -332,13 +337,13 @@ def read_qualisys(path: Path, options: ReadOptions) -> Capture:
     places = []
     for body, start, end in zip(bodies, starts, ends, strict=True):
         columns = {name.split()[-1]: k for k, name in enumerate(names[start:end], start)}
-        if missing := [name for name in _QTM_COLUMNS if name not in columns]:
-            raise ConfigError(f"{body} lacks the column {missing[0]}")
+        if absent_columns := [name for name in _QTM_COLUMNS if name not in columns]:
+            raise ConfigError(f"{body} lacks the column {absent_columns[0]}")
         places += [columns[name] for name in _QTM_COLUMNS]
     below = [row.cells[: len(names)] for row in rows_of(lines[head + 1 :])]
     timed = names[:2] == ["Frame", "Time"]
-    wanted = [1, *places] if timed else places
-    table, index = numbers_of(below, len(names), wanted, notes)
+    column_places = [1, *places] if timed else places
+    table, index = numbers_of(below, len(names), column_places, notes)
     if not len(table):
         raise ConfigError("no frames below the column names")
     if timed:

@@ -168,7 +168,7 @@ def _rows(msgtype: str, topic: str, log: Log) -> list[Transforms]:
     log_s = np.array(log.time_ns, np.int64) / 1e9
     try:
         stacks = decode(log.data, msgtype)
-        return [row for chosen, fields in stacks for row in reader(topic, log_s[chosen], fields)]
+        return [row for indices, fields in stacks for row in reader(topic, log_s[indices], fields)]
     except (ValueError, KeyError) as error:
         raise ConfigError(f"{topic} ({msgtype}) cannot be decoded: {error}") from error
 
@@ -200,8 +200,10 @@ def capture_of(moving: Transforms, fixed: Transforms | None, format: str) -> Cap
         tracks[name] = RawTrack(times_s[name], position, turn)
     tracks = _with_attitudes(tracks)
     parents = {name: parents[name] for name in tracks}
-    stated = frozenset({"length", "time", "axes"})
-    return Capture(tracks, stated=stated, format=format, parents=parents, roots=roots, notes=notes)
+    known_quantities = frozenset({"length", "time", "axes"})
+    return Capture(
+        tracks, stated=known_quantities, format=format, parents=parents, roots=roots, notes=notes
+    )
 
 
 LARGEST_CLOCK_ERROR_S = 1.0
@@ -237,7 +239,7 @@ def _times(
 
 
 def _in_root(
-    moving: Transforms, fixed: Transforms | None, name: str, rows: np.ndarray
+    moving: Transforms, static: Transforms | None, name: str, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, str]:
     """Poses of a frame in its root, and the root."""
     parents = np.unique(moving.parent[rows])
@@ -247,20 +249,20 @@ def _in_root(
     position = moving.position_m[rows]
     q = moving.orientation_wxyz[rows]
     parent = parents[0]
-    seen = {name.encode()}
-    while fixed is not None and np.any(fixed.child == parent) and parent not in seen:
-        seen.add(parent)
-        k = int(np.flatnonzero(fixed.child == parent)[-1])
-        turn = np.broadcast_to(fixed.orientation_wxyz[k], q.shape)
-        position = fixed.position_m[k] + rotate(turn, position)
+    visited = {name.encode()}
+    while static is not None and np.any(static.child == parent) and parent not in visited:
+        visited.add(parent)
+        k = int(np.flatnonzero(static.child == parent)[-1])
+        turn = np.broadcast_to(static.orientation_wxyz[k], q.shape)
+        position = static.position_m[k] + rotate(turn, position)
         q = product(turn, q)
-        parent = fixed.parent[k]
+        parent = static.parent[k]
     return position, q, parent.decode()
 
 
 def _with_attitudes(tracks: Mapping[str, RawTrack]) -> dict[str, RawTrack]:
     """Local positions of PX4s joined with the attitudes on other topics."""
-    found = {}
+    result = {}
     for name, track in tracks.items():
         space, _, last = name.rpartition("/")
         if last.startswith(_PX4_ATTITUDE):
@@ -271,8 +273,8 @@ def _with_attitudes(tracks: Mapping[str, RawTrack]) -> dict[str, RawTrack]:
             if attitude is None:
                 continue
             track = track._replace(rotation=_resampled(attitude, track.time))
-        found[name] = track
-    return found
+        result[name] = track
+    return result
 
 
 def _resampled(attitude: RawTrack, time_s: np.ndarray) -> np.ndarray:

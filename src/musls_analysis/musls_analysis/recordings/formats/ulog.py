@@ -58,9 +58,9 @@ def _capture_of(
     turn = orientation_enu_ned(np.column_stack([attitude[f"q[{k}]"] for k in range(4)]))
     turns = PoseTrack(_time_s(attitude), np.zeros((len(turn), 3)), turn)
     turns = cleaned(turns, f"{name}'s attitude", notes)
-    known = np.isfinite(time_s)
+    finite = np.isfinite(time_s)
     rotation = np.full((len(time_s), 4), np.nan)
-    rotation[known] = resample(turns, time_s[known], np.inf).orientation_wxyz
+    rotation[finite] = resample(turns, time_s[finite], np.inf).orientation_wxyz
     notes.append(
         f"positions of {name} are relative to the place where its PX4 was started (see --origin)"
     )
@@ -109,15 +109,15 @@ def read_ulog_csv(path: Path, options: ReadOptions) -> Capture:
     return _capture_of(name, position, attitude, "ulog2csv", notes)
 
 
-def _table(path: Path, needed: Iterable[str], notes: list[str]) -> dict[str, np.ndarray]:
+def _table(path: Path, columns: Iterable[str], notes: list[str]) -> dict[str, np.ndarray]:
     rows = [row.cells for row in whole_rows(path, notes)]
     names = rows[0]
-    wanted = [*(n for n in ("timestamp", "timestamp_sample") if n in names), *needed]
-    if missing := [name for name in ["timestamp", *wanted] if name not in names]:
-        raise ConfigError(f"{path.name} has no column {missing[0]}")
-    places = [names.index(name) for name in wanted]
+    selection = [*(n for n in ("timestamp", "timestamp_sample") if n in names), *columns]
+    if absent_columns := [name for name in ["timestamp", *selection] if name not in names]:
+        raise ConfigError(f"{path.name} has no column {absent_columns[0]}")
+    places = [names.index(name) for name in selection]
     table, _ = numbers_of(rows[1:], len(names), places, notes)
-    return dict(zip(wanted, table.T, strict=True))
+    return dict(zip(selection, table.T, strict=True))
 
 
 # ---------- Logs
@@ -165,7 +165,7 @@ def whole_messages(data: bytes, notes: list[str]) -> bytes:
     parts = []
     start = 0
     at = _HEADER_BYTES
-    lost = 0
+    lost_bytes = 0
     first_lost = 0.0
     while at < len(data):
         after = _after_message(data, at, sizes)
@@ -177,12 +177,12 @@ def whole_messages(data: bytes, notes: list[str]) -> bytes:
             break
         parts.append(data[start:at])
         first_lost = first_lost or at / len(data)
-        lost += again - at
+        lost_bytes += again - at
         start = at = again
-    if lost:
+    if lost_bytes:
         notes.append(
-            f"{lost} bytes of the log are damaged, the first {100.0 * first_lost:.0f} % from its "
-            "begin: left out"
+            f"{lost_bytes} bytes of the log are damaged, the first {100.0 * first_lost:.0f} % from "
+            "its begin: left out"
         )
     return b"".join([*parts, data[start:]])
 
@@ -203,25 +203,25 @@ def _after_message(data: bytes, at: int, sizes: dict[int, int]) -> int | None:
 def _is_run(data: bytes, at: int, sizes: dict[int, int]) -> bool:
     """Whether messages follow each other from a place on, known ones among them, or to the end."""
     trial = dict(sizes)
-    known = False
+    has_data = False
     for _ in range(_RUN):
-        known = known or data[at + 2 : at + 3] == b"D"
+        has_data = has_data or data[at + 2 : at + 3] == b"D"
         after = _after_message(data, at, trial)
         if after is None:
             return False
         at = after
         if at == len(data):
             break
-    return known and trial.keys() == sizes.keys()
+    return has_data and trial.keys() == sizes.keys()
 
 
-def _columns(log: Any, name: str, needed: Iterable[str]) -> dict[str, np.ndarray]:
+def _columns(log: Any, name: str, keys: Iterable[str]) -> dict[str, np.ndarray]:
     try:
         columns = dict(log.get_dataset(name).data)
     except (KeyError, IndexError):
         raise ConfigError(f"no {name} in the log") from None
-    if missing := [key for key in ("timestamp", *needed) if key not in columns]:
-        raise ConfigError(f"{name} in the log has no {missing[0]}")
+    if absent_columns := [key for key in ("timestamp", *keys) if key not in columns]:
+        raise ConfigError(f"{name} in the log has no {absent_columns[0]}")
     return columns
 
 
