@@ -184,10 +184,12 @@ class _Point:
         n, rotors = self.speed.shape
         names = self.local.names
         turns = system.load.point_mass
-        kept = [k for k, name in enumerate(names) if not (turns and name.startswith("load turn"))]
-        self.kept = np.array(kept)
+        indices = [
+            k for k, name in enumerate(names) if not (turns and name.startswith("load turn"))
+        ]
+        self.kept = np.array(indices)
         drones = [f"drone_{i + 1}" for i in range(n)]
-        coordinates = tuple(names[k] for k in kept)
+        coordinates = tuple(names[k] for k in indices)
         spin = tuple(f"{drone} rotor_{j + 1}" for drone in drones for j in range(rotors))
         self.states: tuple[str, ...] = (*coordinates, *(f"{name} rate" for name in coordinates))
         if by_forces:
@@ -199,7 +201,9 @@ class _Point:
             self.inputs = tuple(f"{name} command" for name in spin)
             scale = np.maximum(command.ravel(), 1.0)
         rows = np.ones(len(self.states))
-        rows[2 * len(kept) :] = np.maximum(self.speed.ravel(), 1.0)[: len(rows) - 2 * len(kept)]
+        rows[2 * len(indices) :] = np.maximum(self.speed.ravel(), 1.0)[
+            : len(rows) - 2 * len(indices)
+        ]
         self.scale = np.concatenate([rows, scale])
         self.outputs = (
             *(f"load p_{axis}" for axis in "xyz"),
@@ -218,15 +222,15 @@ class _Point:
         self.local.move(full[0], full[1])
         n = len(self.states)
         spin = self.speed.copy()
-        given = shift[n:]
+        input_shift = shift[n:]
         if self.by_forces:
-            push = given.reshape(len(spin), 4)
+            push = input_shift.reshape(len(spin), 4)
             self.held.wrench_body[1:, 5] = self.first_push[1:, 5] + push[:, 0]
             self.held.wrench_body[1:, :3] = self.first_push[1:, :3] + push[:, 1:]
             command = self.speed
         else:
             spin += shift[2 * k : n].reshape(spin.shape)
-            command = self.command + given.reshape(spin.shape)
+            command = self.command + input_shift.reshape(spin.shape)
         self.plant.state.rotor_speed_rad_s[:] = spin
         self.held.rotor_command_rad_s[:] = command
 
@@ -234,22 +238,22 @@ class _Point:
         """State after `FLOW_S`, then outputs now, as deviations from the point."""
         self.set(shift)
         self.local.advance(self.held, INSTANT_S)
-        seen = self.see()
+        outputs = self.see()
         self.set(shift)
         self.local.advance(self.held, FLOW_S)
-        moved, rates = self.local.read()
-        parts = [moved[self.kept], rates[self.kept]]
+        coordinates, rates = self.local.read()
+        parts = [coordinates[self.kept], rates[self.kept]]
         if not self.by_forces:
             parts.append((self.plant.state.rotor_speed_rad_s - self.speed).ravel())
-        return np.concatenate([*parts, seen])
+        return np.concatenate([*parts, outputs])
 
     def see(self) -> Array:
         """Outputs, see `self.outputs`, places and turns as deviations."""
         state = self.plant.state
         first = self._pose
-        moved = state.position_enu_m - first[:, :3]
-        turned = rotation_vector(relative(state.orientation_wxyz[0], first[0, 6:10]))
-        return np.concatenate([moved[0], turned, moved[1:].ravel(), state.tension_n[:, 0]])
+        shifts = state.position_enu_m - first[:, :3]
+        rotation = rotation_vector(relative(state.orientation_wxyz[0], first[0, 6:10]))
+        return np.concatenate([shifts[0], rotation, shifts[1:].ravel(), state.tension_n[:, 0]])
 
     def shape(self, shift: Array) -> tuple[Array, Array, list[Array]]:
         """Places of load and drones, their turns, cable nodes, with a deviation of the state."""
@@ -257,9 +261,9 @@ class _Point:
         self.local.advance(self.held, INSTANT_S)
         state = self.plant.state
         plant = self.plant
-        turned = rotation_vector(relative(state.orientation_wxyz, self._pose[:, 6:10]))
+        rotations = rotation_vector(relative(state.orientation_wxyz, self._pose[:, 6:10]))
         cables = [plant.cable_nodes_enu_m(i) for i in range(self.system.n_drones)]
-        return state.position_enu_m - self._pose[:, :3], turned, cables
+        return state.position_enu_m - self._pose[:, :3], rotations, cables
 
     def model(self) -> LinearModel:
         """Differences by all states and inputs, then modes."""
@@ -301,7 +305,7 @@ class _Point:
         """Eigenvalues with a name by what carries their kinetic energy, slowest first."""
         values, vectors = eig(A)
         k = len(self.kept)
-        found = []
+        modes = []
         for value, vector in zip(values, vectors.T, strict=True):
             if value.imag < 0.0:
                 continue
@@ -314,8 +318,8 @@ class _Point:
                 name = "rotor"
             else:
                 name = max(shares, key=lambda part: shares[part])
-            found.append(Mode(name, complex(value), shares, vector))
-        return tuple(sorted(found, key=lambda mode: abs(mode.eigenvalue)))
+            modes.append(Mode(name, complex(value), shares, vector))
+        return tuple(sorted(modes, key=lambda mode: abs(mode.eigenvalue)))
 
     def shares(self, vector: Array) -> dict[str, float]:
         """Shares of kinetic energy by what moves; both phases of a mode count as displacements."""
@@ -391,10 +395,10 @@ def _slope(
         narrow = (near - close) / (size * scale)
         miss = float(np.abs(narrow - wide).max() / max(np.abs(narrow).max(), 1e-12))
         if best is None or miss < best[1]:
-            bent = np.abs(ahead + behind - 2.0 * base)
+            bend = np.abs(ahead + behind - 2.0 * base)
             bent_half = np.abs(near + close - 2.0 * base)
             jump = bent_half / (0.5 * size * scale)
-            kink = (bent_half > 0.4 * bent) & (
+            kink = (bent_half > 0.4 * bend) & (
                 jump > KINK * max(np.abs(narrow).max() * FLOW_S, 0.0)
             )
             best = (4.0 * narrow - wide) / 3.0, miss, bool(kink.any())
@@ -418,11 +422,11 @@ COLOURS = {
 
 def draw(model: LinearModel, title: str, path: Path) -> None:
     """Write a picture: eigenvalues in the complex plane, and the kinetic energy of each mode."""
-    shown = model.named_modes[:16]
+    modes = model.named_modes[:16]
     with style.styled():
         figure = style.new_figure(3.8)
         plane, bars = figure.subplots(1, 2)
-        parts = {m.name for m in model.modes}.union(*(m.shares for m in shown))
+        parts = {m.name for m in model.modes}.union(*(m.shares for m in modes))
         for name, ink in COLOURS.items():
             values = np.array([m.eigenvalue for m in model.modes if m.name == name], complex)
             if name in parts:
@@ -432,13 +436,13 @@ def draw(model: LinearModel, title: str, path: Path) -> None:
             plane.set(**{f"{name}scale": SymmetricalLogScale(axis, linthresh=0.1)})
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         plane.set_ylim(bottom=-0.02)
-        for row, mode in enumerate(shown):
-            left = 0.0
+        for row, mode in enumerate(modes):
+            start = 0.0
             for name, share in mode.shares.items():
-                bars.barh(row, share, left=left, color=COLOURS[name])
-                left += share
+                bars.barh(row, share, left=start, color=COLOURS[name])
+                start += share
         bars.set(xlim=(0.0, 1.0), xlabel="share of the kinetic energy", title="slowest modes")
-        bars.set_yticks(range(len(shown)), [f"{m.frequency_hz:.2f} Hz" for m in shown])
+        bars.set_yticks(range(len(modes)), [f"{m.frequency_hz:.2f} Hz" for m in modes])
         bars.invert_yaxis()
         top_in = style.legend_on_top(figure, plane.get_legend_handles_labels()[0])
         style.margins(figure, 0.6, 0.15, 0.45, 0.3 + top_in, wspace=0.35)

@@ -225,8 +225,8 @@ class Subject:
             ends = [self.system.ends(side.cable - 1)[2 - side.end] for side in pulley.cables]
             if all(body in tracks for body in (pulley.body, *(end.body for end in ends))):
                 rims.setdefault(pulley.body, []).append(_rim(pulley, ends, tracks))
-        recorded = dict(zip(tracks, self.recording.bodies, strict=True))
-        return {recorded[body]: np.array(its) for body, its in rims.items()}
+        names = dict(zip(tracks, self.recording.bodies, strict=True))
+        return {names[body]: np.array(its) for body, its in rims.items()}
 
     def named(self, tracks: Mapping[str, PoseTrack]) -> dict[str, PoseTrack]:
         """Tracks of bodies by the names that the system gives them."""
@@ -239,8 +239,8 @@ class Subject:
         if not offset.any():
             return track.position_enu_m
         q = track.or_level().orientation_wxyz
-        turned = rotate(q, np.broadcast_to(offset, track.position_enu_m.shape))
-        return track.position_enu_m - turned
+        lever_m = rotate(q, np.broadcast_to(offset, track.position_enu_m.shape))
+        return track.position_enu_m - lever_m
 
     def centre_at(self, body: str, time_s: np.ndarray) -> np.ndarray:
         """Interpolated positions of a body's centre of mass at shown times (T, 3)."""
@@ -412,8 +412,10 @@ def framed_points_enu_m(
         for name, track in tracks.items():
             outline = shapes[name].outline_m if name in shapes else np.zeros((1, 3))
             q = np.broadcast_to(track.orientation_wxyz[:, None], (len(middle), len(outline), 4))
-            turned = rotate(q, np.broadcast_to(outline, (*q.shape[:2], 3)))
-            points.append(((track.position_enu_m - middle)[:, None] + turned).reshape(-1, 3))
+            rotated_outline = rotate(q, np.broadcast_to(outline, (*q.shape[:2], 3)))
+            points.append(
+                ((track.position_enu_m - middle)[:, None] + rotated_outline).reshape(-1, 3)
+            )
     for cable in sampled.cables.values():
         points += [line - middle[k] for k, line in enumerate(cable.points_enu_m)]
     everything = np.concatenate(points)

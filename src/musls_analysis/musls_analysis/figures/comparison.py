@@ -100,26 +100,26 @@ def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
         handles.append(Patch(color=style.FAINT, alpha=0.4, lw=0, label="95 % confidence"))
     figure, axes = pose_axes(3.9, handles, 0.0)
     time_s = comparison.phase * comparison.period_s
-    drawn = (
+    curves = (
         (sim_values, sim_ci, {"color": style.colour(body), "linewidth": 1.4}),
         (real_values, real_ci, REAL_LINE),
     )
     for k, ax in enumerate(axes.T.flat):
-        shown = []
+        extents = []
         if ends is not None:
             ax.fill_between(
                 time_s, ends[0][:, k], ends[1][:, k], color=style.colour(body), alpha=0.22, lw=0
             )
-            shown += [ends[0][:, k], ends[1][:, k]]
-        for values, half_widths, line in drawn:
+            extents += [ends[0][:, k], ends[1][:, k]]
+        for values, half_widths, line in curves:
             value = values[:, k]
             half = half_widths[:, k]
             if np.isfinite(half).any():
                 band = value - half, value + half
                 ax.fill_between(time_s, *band, color=line["color"], alpha=0.22, lw=0)
             ax.plot(time_s, value, **line)
-            shown += [value - np.nan_to_num(half), value + np.nan_to_num(half)]
-        limits = value_limits(shown, 0.2 if k < 3 else 4.0)
+            extents += [value - np.nan_to_num(half), value + np.nan_to_num(half)]
+        limits = value_limits(extents, 0.2 if k < 3 else 4.0)
         ax.set(xlim=(0.0, comparison.period_s), ylim=limits)
     for ax in axes[-1]:
         ax.set_xlabel("time in the cycle [s]")
@@ -162,14 +162,14 @@ def turning_frame_figure(stages: Sequence[TurningPlaces]) -> Figure:
     """Draw each drone outward, forward and up in the turning frame, a row a stage; real dashed."""
     figure = style.new_figure(1.0 + 1.9 * len(stages))
     axes = figure.subplots(len(stages), 3, squeeze=False, sharex="row")
-    for row, found in zip(axes, stages, strict=True):
+    for row, places in zip(axes, stages, strict=True):
         for k, (ax, axis) in enumerate(zip(row, ("outward", "forward", "up"), strict=True)):
-            for i, drone in enumerate(found.drones):
+            for i, drone in enumerate(places.drones):
                 shade = style.colour(drone)
                 name = style.label(drone)
-                ax.plot(found.phase, found.sim[i, :, k], color=shade, lw=1.4, label=name)
-                ax.plot(found.phase, found.real[i, :, k], color=shade, lw=1.0, ls="--")
-            ax.set_title(f"{found.stage}: {axis}, m", fontsize=8)
+                ax.plot(places.phase, places.sim[i, :, k], color=shade, lw=1.4, label=name)
+                ax.plot(places.phase, places.real[i, :, k], color=shade, lw=1.0, ls="--")
+            ax.set_title(f"{places.stage}: {axis}, m", fontsize=8)
         row[1].set_xlabel("phase of the cycle (dashed: recorded)")
     axes[0, 0].legend(fontsize=7)
     figure.tight_layout()

@@ -125,8 +125,8 @@ class Converged:
             return f"not converged ({values} {unit})"
         error = scale * self.error
         digits = max(0, -math.floor(math.log10(error))) if error > 0.0 else 3
-        shown = f"{float(f'{error:.2g}'):g}" if error >= 1e-3 else "<0.001"
-        return f"{scale * self.values[0]:.{min(digits, 3)}f} {unit} +- {shown} {unit}"
+        error_text = f"{float(f'{error:.2g}'):g}" if error >= 1e-3 else "<0.001"
+        return f"{scale * self.values[0]:.{min(digits, 3)}f} {unit} +- {error_text} {unit}"
 
 
 def _unit(name: str) -> str:
@@ -226,14 +226,14 @@ class Convergence(ShownResult):
         parts = []
         by = "step and segments" if self.segments else "step"
         for stage in stages:
-            found = self.figures.get(f"errors.{LOAD}.{stage}.translational_error_m")
-            if found is not None:
+            figure = self.figures.get(f"errors.{LOAD}.{stage}.translational_error_m")
+            if figure is not None:
                 where = stage.replace("_", " ")
-                parts.append(f"load error {found.text('mm', 1e3)} ({where}; {by})")
+                parts.append(f"load error {figure.text('mm', 1e3)} ({where}; {by})")
         for where, words in PEAK_PLACES.items():
-            found = self.figures.get(f"tension.{where}.max_n")
-            if found is not None:
-                parts.append(f"tension {words} {found.text('N')}")
+            figure = self.figures.get(f"tension.{where}.max_n")
+            if figure is not None:
+                parts.append(f"tension {words} {figure.text('N')}")
         off = self.distance_m[0]
         order = "" if self.order is None else f", order {self.order:.1f}"
         parts.append(
@@ -271,7 +271,7 @@ class Convergence(ShownResult):
             "differing_events": list(self.events),
             "max_distance_m": float(self.distance_m[0].max()),
             "figures": {
-                n: vars(found) | {"order": found.order} for n, found in self.figures.items()
+                n: vars(figure) | {"order": figure.order} for n, figure in self.figures.items()
             },
         }
 

@@ -57,20 +57,20 @@ def write_for_paper(
         if name not in figures:
             raise ConfigError(f"no figure '{shown(name)}': {near_names(name, figures)}")
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     with for_paper(width_m, font):
         for name in names or figures:
-            drawn = figures[name].draw()
+            drawing = figures[name].draw()
             for suffix in formats:
                 path = folder / f"{name}.{suffix}"
                 # No date, so that the same flight gives the same file.
                 stamp = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(suffix)
                 page = BytesIO()  # where a disk is full, the writer of PDF hides the error
-                drawn.savefig(page, dpi=300, metadata=stamp, format=suffix)
+                drawing.savefig(page, dpi=300, metadata=stamp, format=suffix)
                 with whole_file(path) as work:
                     work.write_bytes(page.getvalue())
-                written.append(path)
-    return written
+                paths.append(path)
+    return paths
 
 
 def plot(recording: Recording, name: str) -> Figure:
@@ -86,18 +86,18 @@ def flight_figures(
     recording: Recording, summary: Mapping[str, Any], other: Subject | None = None
 ) -> Iterator[FlightFigure]:
     """Figures that a recording has data for, in the order of a report."""
-    held = " Dashed: set-point, held until the next one." if recording.setpoints else ""
+    note = " Dashed: set-point, held until the next one." if recording.setpoints else ""
     yield FlightFigure(
         "paths_3d",
         "Flight in space",
         "Paths of load and drones, equal scale on all axes. Grey: the cables at five moments of "
-        f"the longest main stage, with the load (square) and the drones (dots).{held}",
+        f"the longest main stage, with the load (square) and the drones (dots).{note}",
         partial(space.paths_3d_figure, recording, other),
     )
     yield FlightFigure(
         "top_view",
         "Seen from above",
-        f"The same flight in the horizontal plane, equal scale.{held}",
+        f"The same flight in the horizontal plane, equal scale.{note}",
         partial(space.top_view_figure, recording, other),
     )
     if any(summary["errors"].values()):
@@ -113,7 +113,7 @@ def flight_figures(
             f"pose_{body}",
             f"Position and attitude, {label(body)}",
             f"{label(body).capitalize()} in the world frame (ENU); attitude as yaw, pitch, roll, "
-            f"unwrapped. Bands: mission stages.{held}",
+            f"unwrapped. Bands: mission stages.{note}",
             partial(over_time.pose_figure, recording, body, other),
         )
     if summary["cables"]:

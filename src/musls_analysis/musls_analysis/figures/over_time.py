@@ -54,8 +54,8 @@ def name_stages(recording: Recording, ax: Axes) -> None:
     start = recording.start_s
     length = max(recording.end_s - recording.start_s, 1e-9)
     longest = sorted(recording.stages, key=lambda s: -s.duration_s)
-    named = longest[: int(width_in / _NAME_PITCH_IN) + 1]
-    stages = [stage for stage in recording.stages if stage in named]
+    selection = longest[: int(width_in / _NAME_PITCH_IN) + 1]
+    stages = [stage for stage in recording.stages if stage in selection]
     feet = np.array([(0.5 * (s.start_s + s.end_s) - start) / length for s in stages])
     heads = spread(feet * width_in, _NAME_PITCH_IN, width_in) / width_in
     low, high = 1.0 + 0.02 / height_in, 1.0 + 0.10 / height_in
@@ -82,13 +82,13 @@ def spread(places: np.ndarray, pitch: float, width: float) -> np.ndarray:
     if n < 2:
         return places
     offsets = min(pitch, width / (n - 1)) * np.arange(n)
-    fitted = scipy.optimize.isotonic_regression(places - offsets).x
-    return np.clip(fitted, 0.0, width - offsets[-1]) + offsets
+    positions = scipy.optimize.isotonic_regression(places - offsets).x
+    return np.clip(positions, 0.0, width - offsets[-1]) + offsets
 
 
 def mark_events(recording: Recording, axes: Sequence[Axes]) -> None:
     """Draw a dashed line at each event through all panels; the lowest one names those with room."""
-    named: list[Annotation] = []
+    notes: list[Annotation] = []
     span_s = max(recording.end_s - recording.start_s, 1e-9)
     for event in style.shown_events(recording):
         over = event.what == "over"
@@ -107,10 +107,10 @@ def mark_events(recording: Recording, axes: Sequence[Axes]) -> None:
             color=EVENT,
             ha="right" if late else "left",
         )
-        if named and note.get_window_extent().overlaps(named[-1].get_window_extent()):
+        if notes and note.get_window_extent().overlaps(notes[-1].get_window_extent()):
             note.remove()
         else:
-            named.append(note)
+            notes.append(note)
 
 
 def _panels(
@@ -180,19 +180,19 @@ def pose_figure(recording: Recording, body: str, other: Subject | None = None) -
     figure, axes = pose_axes(3.95, handles, STAGE_NAMES_IN)
     shade_stages(recording, axes.flat)
     track = recording.bodies[body]
-    measured = _pose_columns(track)
-    wanted = _asked(recording, body, measured[:, 3:])
+    values = _pose_columns(track)
+    setpoint = _asked(recording, body, values[:, 3:])
     second = None if other is None else other.recording.bodies.get(body)
     laid = np.zeros((0, 6)) if second is None else _pose_columns(second)
     if len(laid):
-        laid[:, 3:] += 360.0 * np.round((measured[:, 3:].mean(0) - laid[:, 3:].mean(0)) / 360.0)
+        laid[:, 3:] += 360.0 * np.round((values[:, 3:].mean(0) - laid[:, 3:].mean(0)) / 360.0)
     for k, ax in enumerate(axes.T.flat):
-        ax.plot(track.time_s, measured[:, k], color=style.colour(body))
+        ax.plot(track.time_s, values[:, k], color=style.colour(body))
         if other is not None and second is not None:
             ax.plot(second.time_s + other.shift_s, laid[:, k], color=style.SECOND, lw=0.9)
-        ax.plot(track.time_s, wanted[:, k], **style.SETPOINT_LINE)
-        shown = [measured[:, k], wanted[:, k], laid[:, k]]
-        ax.set_ylim(value_limits(shown, 0.4 if k < 3 else 4.0))
+        ax.plot(track.time_s, setpoint[:, k], **style.SETPOINT_LINE)
+        curves = [values[:, k], setpoint[:, k], laid[:, k]]
+        ax.set_ylim(value_limits(curves, 0.4 if k < 3 else 4.0))
     for top, bottom in zip(axes[0], axes[-1], strict=True):
         name_stages(recording, top)
         bottom.set_xlabel("time [s]")
@@ -209,9 +209,9 @@ def _asked(recording: Recording, body: str, angles_deg: np.ndarray) -> np.ndarra
     """Set-point of a body (T, 6), angles on the turn of the measured; NaN where none."""
     if body not in recording.setpoints:
         return np.full((len(angles_deg), 6), np.nan)
-    asked = setpoint_pose(recording, body)
-    difference = wrapped(roll_pitch_yaw(asked.orientation_wxyz) - np.radians(angles_deg))
-    return np.hstack([asked.position_enu_m, angles_deg + np.degrees(difference)])
+    setpoint = setpoint_pose(recording, body)
+    difference = wrapped(roll_pitch_yaw(setpoint.orientation_wxyz) - np.radians(angles_deg))
+    return np.hstack([setpoint.position_enu_m, angles_deg + np.degrees(difference)])
 
 
 def value_limits(values: Sequence[np.ndarray], least: float) -> tuple[float, float]:
@@ -260,12 +260,12 @@ def tensions_figure(
     axes[0].set_ylim(-0.09 * highest, 1.06 * highest)
     least = max((peak["max_n"] for peak in (peaks or {}).values()), default=0.0) * WORTH_MARKING
     for ax, name in zip(axes, cables, strict=True):
-        marked = [
+        notes = [
             _mark_peak(ax, PEAK_PLACES[where], peak, recording)
             for where, peak in sorted((peaks or {}).items(), key=lambda item: -item[1]["max_n"])
             if peak["cable"] == name and peak["max_n"] >= least
         ]
-        style.keep_apart(marked)
+        style.keep_apart(notes)
     return figure
 
 

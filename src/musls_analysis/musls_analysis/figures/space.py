@@ -41,10 +41,10 @@ def _draw_obstacles(
     for _, faces in shown_faces(recording.obstacles, low, high):
         polygons = [face[:, :dimensions] for face in faces]
         shade = to_rgba(style.OBSTACLE, 0.3)
-        drawn = collection(
+        artist = collection(
             polygons, facecolors=shade, edgecolors=style.OBSTACLE, linewidths=0.5, zorder=1
         )
-        ax.add_collection(drawn, autolim=False)
+        ax.add_collection(artist, autolim=False)
 
 
 def cables_at(recording: Recording, time_s: float) -> dict[str, list[np.ndarray]]:

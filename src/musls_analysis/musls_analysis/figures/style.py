@@ -78,11 +78,11 @@ def styled() -> AbstractContextManager[None]:
 def for_paper(width_m: float, font: str) -> AbstractContextManager[None]:
     """Context in which figures of a paper are built: full width, and letters "sans" or "serif"."""
     families = {"sans": ["DejaVu Sans"], "serif": ["STIX Two Text", "STIXGeneral", "DejaVu Serif"]}
-    known = get_font_names()
+    fonts = get_font_names()
     settings: dict[Any, Any] = {
         **_SETTINGS,
         "figure.figsize": (width_m / 0.0254, WIDTH_IN),
-        "font.family": [family for family in families[font] if family in known],
+        "font.family": [family for family in families[font] if family in fonts],
         "mathtext.fontset": "stix" if font == "serif" else "dejavusans",
         "svg.fonttype": "none",  # text stays text
     }
@@ -140,12 +140,12 @@ def size_in(ax: Axes) -> np.ndarray:
 
 def keep_apart(notes: Sequence[Annotation]) -> None:
     """Move each note down until it lies over none before it."""
-    taken: list[Bbox] = []
+    boxes: list[Bbox] = []
     for note in notes:
-        while any(note.get_window_extent().overlaps(other) for other in taken):
+        while any(note.get_window_extent().overlaps(other) for other in boxes):
             x, y = note.xyann
             note.xyann = (x, y - 1.0)
-        taken.append(note.get_window_extent())
+        boxes.append(note.get_window_extent())
 
 
 def save(figure: Figure, path: Path | BytesIO) -> None:

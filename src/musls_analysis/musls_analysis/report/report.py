@@ -146,7 +146,7 @@ def _run_rows(recording: Recording, summary: Mapping[str, Any]) -> list[tuple[st
 def _timings(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Step and pace of the simulation."""
     rows = []
-    shown = (
+    quantities = (
         ("sim_time_s", "Simulated time", 1.0, "s"),
         ("wall_time_s", "Wall time of the flight", 1.0, "s"),
         ("compile_s", "of it compiling, once", 1.0, "s"),
@@ -158,7 +158,7 @@ def _timings(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("bare_dart_step_us", "Bare DART step, same run", 1.0, "µs"),
         ("links_per_cable", "Links per cable", 1, ""),
     )
-    for key, name, scale, unit in shown:
+    for key, name, scale, unit in quantities:
         value = summary.get(key)
         if value is None or (key == "compile_s" and not value):
             continue
@@ -176,8 +176,8 @@ MAX_EVENTS = 20
 def _flight_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Closest approaches, checks and events of the flight."""
     rows = [(name[0].upper() + name[1:], text) for name, text in facts(summary)]
-    if found := summary.get("verification"):
-        rows.append(("Verified", found["sentence"]))
+    if verification := summary.get("verification"):
+        rows.append(("Verified", verification["sentence"]))
     for event in (summary.get("events") or ())[:MAX_EVENTS]:
         rows.append((f"{label(event['kind'])} at {event['time_s']:.2f} s", event["what"]))
     return rows
