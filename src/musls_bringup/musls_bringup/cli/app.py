@@ -70,11 +70,11 @@ def protect_streams() -> None:
         if stream is None:
             stream = open(os.devnull, "r" if name == "stdin" else "w")  # noqa: SIM115
         if name != "stdin":
-            kept = {
+            options = {
                 "line_buffering": stream.line_buffering,
                 "write_through": stream.write_through,  # PYTHONUNBUFFERED
             }
-            stream = Stream(stream.detach(), stream.encoding, "replace", **kept)
+            stream = Stream(stream.detach(), stream.encoding, "replace", **options)
         setattr(sys, name, stream)
 
 
@@ -194,14 +194,14 @@ class LazyGroup(TyperGroup):
             return None
         (module, _, function) = COMMANDS[name][0].partition(":")
         example = COMMANDS[name][1]
-        found = getattr(import_module(f"musls_bringup.cli.{module}"), function)
+        entry = getattr(import_module(f"musls_bringup.cli.{module}"), function)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        if not isinstance(found, typer.Typer):
+        if not isinstance(entry, typer.Typer):
             # What is no option of `musls test` goes to pytest.
             settings = {"ignore_unknown_options": name == "test"}
-            single.command(name, context_settings=settings)(found)
-            found = single
-        command = typer.main.get_command(found)
+            single.command(name, context_settings=settings)(entry)
+            entry = single
+        command = typer.main.get_command(entry)
         command.epilog = f"\b\nExample:\n  musls {example}"
         return command
 
@@ -209,10 +209,10 @@ class LazyGroup(TyperGroup):
         """Runs the subcommand; a signal that ended it gives the exit code."""
         try:
             return super().invoke(ctx)
-        except results.StopRequested as ended:
-            if ended.kept:
-                print(f"musls: {ended}", file=sys.stderr)
-            raise typer.Exit(ended.exit_code) from None
+        except results.StopRequested as stop:
+            if stop.kept:
+                print(f"musls: {stop}", file=sys.stderr)
+            raise typer.Exit(stop.exit_code) from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Finds the subcommand; an unknown one ends with the names that are near."""
@@ -315,8 +315,8 @@ def show_warning(message: Warning | str, *_: object) -> None:
 def split_debug(args: Sequence[str]) -> tuple[list[str], bool]:
     """Takes `--debug` out, wherever it stands before a `--`."""
     end = args.index("--") if "--" in args else len(args)
-    kept = [arg for arg in args[:end] if arg != "--debug"]
-    return [*kept, *args[end:]], len(kept) < end
+    rest = [arg for arg in args[:end] if arg != "--debug"]
+    return [*rest, *args[end:]], len(rest) < end
 
 
 def usage_message(error: typer.TyperException) -> str:

@@ -49,23 +49,25 @@ def run(
     from musls_bringup.before.figures import draw, loss_sentence, losses
     from musls_bringup.before.verdict import as_data, judge
 
-    chosen = find_scenario(scenario, list(settings or []))
+    flight_scenario = find_scenario(scenario, list(settings or []))
     check_older(out, "check.json", overwrite=overwrite)
-    with ProgressDisplay(chosen.name, PREPARING, quiet=as_json) as shown:
-        verdict = judge(chosen, limit_s=limit_s, observers=[shown.flight()])
-    lost = losses(chosen)
-    text = json.dumps(as_data(chosen, verdict, lost), indent=2, allow_nan=False)
+    with ProgressDisplay(flight_scenario.name, PREPARING, quiet=as_json) as display:
+        verdict = judge(flight_scenario, limit_s=limit_s, observers=[display.flight()])
+    cable_losses = losses(flight_scenario)
+    text = json.dumps(as_data(flight_scenario, verdict, cable_losses), indent=2, allow_nan=False)
     if out is not None:
         with writing(out):
             out.mkdir(parents=True, exist_ok=True)
             (out / "check.json").write_text(text + "\n", encoding="utf-8")
-            draw(chosen, lost, out)
+            draw(flight_scenario, cable_losses, out)
     if as_json:
         print(text)
     else:
-        told = [loss_sentence(chosen, i, left) for i, left in enumerate(lost, start=1)]
-        ropes = dict.fromkeys(cable.rope_words for cable in chosen.system.cables)
-        _show(chosen.name, verdict, [f"cables: {'; '.join(ropes)}", *told])
+        loss_lines = [
+            loss_sentence(flight_scenario, i, loss) for i, loss in enumerate(cable_losses, start=1)
+        ]
+        ropes = dict.fromkeys(cable.rope_words for cable in flight_scenario.system.cables)
+        _show(flight_scenario.name, verdict, [f"cables: {'; '.join(ropes)}", *loss_lines])
     return 0 if verdict.can_be_flown else 1
 
 
@@ -73,14 +75,14 @@ def _show(name: str, verdict: Verdict, facts: list[str]) -> None:
     from rich.markup import escape
 
     margins = verdict.margins
-    flown = verdict.flown
+    flight = verdict.flown
     console = new_console()
     if margins is not None:
         _show_margins(console, name, margins)
     for line in facts if margins is not None else ():
         console.print(escape(line))
-    if flown is not None and not flown.problems:
-        console.print(escape(flown.sentence))
+    if flight is not None and not flight.problems:
+        console.print(escape(flight.sentence))
     for line in verdict.cautions:
         console.print(f"[yellow]caution:[/yellow] {escape(line)}")
     for line in verdict.problems[1:]:
@@ -88,30 +90,30 @@ def _show(name: str, verdict: Verdict, facts: list[str]) -> None:
     if verdict.problems:  # the last line names what refuses
         console.print(f"[bold][red]cannot be flown[/bold]: {escape(verdict.problems[0])}")
         return
-    left = f": {margins.margin_sentence}" if margins is not None else ""
-    console.print(f"[bold][green]can be flown[/bold]{left}")
+    margin_text = f": {margins.margin_sentence}" if margins is not None else ""
+    console.print(f"[bold][green]can be flown[/bold]{margin_text}")
 
 
-def _show_margins(console: Console, name: str, found: Margins) -> None:
-    console.print(_table(f"{name}: in the formation at rest", found.formation))
-    if found.moment is not None:
-        where = f"hardest moment: {found.moment.stage} at {found.moment.time_s:.1f} s"
-        console.print(_table(where, found.hardest))
+def _show_margins(console: Console, name: str, margins: Margins) -> None:
+    console.print(_table(f"{name}: in the formation at rest", margins.formation))
+    if margins.moment is not None:
+        where = f"hardest moment: {margins.moment.stage} at {margins.moment.time_s:.1f} s"
+        console.print(_table(where, margins.hardest))
     console.print(
-        f"load's set-point from {found.lowest_m:.2f} m (on the ground) up; the drones carry it up "
-        f"to {found.ceiling_m:.0f} m above sea level; flight of {found.flight_s:.0f} s"
-        if found.ceiling_m > found.lowest_m
+        f"load's set-point from {margins.lowest_m:.2f} m (on the ground) up; the drones carry it "
+        f"up to {margins.ceiling_m:.0f} m above sea level; flight of {margins.flight_s:.0f} s"
+        if margins.ceiling_m > margins.lowest_m
         else f"the drones carry the load nowhere above sea level, at most "
-        f"{-found.ceiling_m:.0f} m below it; flight of {found.flight_s:.0f} s"
+        f"{-margins.ceiling_m:.0f} m below it; flight of {margins.flight_s:.0f} s"
     )
-    if found.separation is not None:
-        i, j = found.separation.pair
+    if margins.separation is not None:
+        i, j = margins.separation.pair
         console.print(
             f"closest in the plan: rotor tips of drone_{i} and drone_{j} "
-            f"{found.separation.tips_m:.2f} m apart, centres {found.separation.centres_m:.2f} m"
+            f"{margins.separation.tips_m:.2f} m apart, centres {margins.separation.centres_m:.2f} m"
         )
-    if found.first_empty is not None:
-        number, minutes = found.first_empty
+    if margins.first_empty is not None:
+        number, minutes = margins.first_empty
         console.print(f"drone_{number} runs out first: {minutes:.1f} min of hover")
 
 
@@ -132,10 +134,10 @@ COLUMNS = {
 
 def _table(title: str, drones: Sequence[DroneMargins]) -> Table:
     rows = [[str(number), *_cells(m)] for number, m in enumerate(drones, start=1)]
-    used = [k for k in range(len(COLUMNS)) if any(row[k] != "-" for row in rows)]
+    columns = [k for k in range(len(COLUMNS)) if any(row[k] != "-" for row in rows)]
     heads = [f"{name}\n[dim]{unit}[/]" for name, unit in COLUMNS.items()]
-    shown = [[row[k] for k in used] for row in rows]
-    return new_table(*(heads[k] for k in used), title=title, rows=shown)
+    cells = [[row[k] for k in columns] for row in rows]
+    return new_table(*(heads[k] for k in columns), title=title, rows=cells)
 
 
 def _cells(m: DroneMargins) -> list[str]:
@@ -182,12 +184,12 @@ def modes(
     from musls_analysis.linear import draw, linearise
 
     check_older(out, "model.npz", overwrite=overwrite)
-    chosen = find_scenario(scenario, list(settings or []))
-    model = linearise(chosen, at, inputs)
+    flight_scenario = find_scenario(scenario, list(settings or []))
+    model = linearise(flight_scenario, at, inputs)
     where = "at rest in formation" if at is None else f"at {model.time_s:.3f} s"
-    print(f"{chosen.name}: open loop, {where}")
+    print(f"{flight_scenario.name}: open loop, {where}")
     print(model)
-    for line in _closed_loops(chosen):
+    for line in _closed_loops(flight_scenario):
         print(line)
     if out is None:
         return
@@ -204,11 +206,11 @@ def modes(
             outputs=model.outputs,
             residual=model.residual,
         )
-        draw(model, chosen.name, out / "modes.png")
+        draw(model, flight_scenario.name, out / "modes.png")
     print(f"{out / 'model.npz'}, {out / 'modes.png'}")
 
 
-def _closed_loops(chosen: Scenario) -> Iterator[str]:
+def _closed_loops(scenario: Scenario) -> Iterator[str]:
     """Gains and margins of the controller `payload`; nothing for others."""
     import numpy as np
 
@@ -217,7 +219,7 @@ def _closed_loops(chosen: Scenario) -> Iterator[str]:
     from musls_sim.session.control import make_controller
     from musls_sim.specs.physics import CONTROL_PERIOD_S
 
-    controller = make_controller(chosen, CONTROL_PERIOD_S)
+    controller = make_controller(scenario, CONTROL_PERIOD_S)
     if not isinstance(controller, PayloadController):
         return
     derived = controller.derived
@@ -228,10 +230,11 @@ def _closed_loops(chosen: Scenario) -> Iterator[str]:
         values = np.atleast_1d(getattr(gains, name))
         yield f"  {name}: {', '.join(f'{value:.3g}' for value in values)}"
     for name, loop in derived.loops.items():
-        told = loop.numbers
+        numbers = loop.numbers
         yield (
-            f"  loop {name}: gain margin {told['gain_margin']:.1f}, phase margin "
-            f"{told['phase_margin_deg']:.0f} deg, delay margin {told['delay_margin_ms']:.0f} ms"
+            f"  loop {name}: gain margin {numbers['gain_margin']:.1f}, phase margin "
+            f"{numbers['phase_margin_deg']:.0f} deg, delay margin "
+            f"{numbers['delay_margin_ms']:.0f} ms"
         )
     for name, axis in (("horizontal", derived.horizontal), ("yaw", derived.yaw)):
         if axis is not None and axis.share < 1.0:
@@ -270,21 +273,21 @@ def formation(
     from musls_description.system.slung_system import MAX_CABLES, formation_of
     from musls_description.system.system_files import load_system
 
-    chosen = formation_of(load_system(system), "musls formation")
+    slung_load = formation_of(load_system(system), "musls formation")
     if drones is not None:
         options.within("--drones", drones, 1, MAX_CABLES)
-        chosen = with_drones(chosen, drones)
+        slung_load = with_drones(slung_load, drones)
     check_older(out, "formation.yaml", "formation.png", overwrite=overwrite)
-    found = propose(chosen)
-    text = pasted(found, attachments=drones is not None)
-    print(found)
-    print(judge_system(chosen, flown=fly).sentence)
+    proposal = propose(slung_load)
+    text = pasted(proposal, attachments=drones is not None)
+    print(proposal)
+    print(judge_system(slung_load, flown=fly).sentence)
     print(text, end="")
     if out is not None:
         with writing(out):
             out.mkdir(parents=True, exist_ok=True)
             (out / "formation.yaml").write_text(text, encoding="utf-8")
-            draw(found, out / "formation.png")
+            draw(proposal, out / "formation.png")
         print(f"{out / 'formation.yaml'}, {out / 'formation.png'}")
 
 
@@ -306,14 +309,14 @@ def draw_system(
     from musls_description.system.slung_system import formation_of
     from musls_description.system.system_files import load_system
 
-    chosen = formation_of(load_system(system), "musls draw")
+    slung_load = formation_of(load_system(system), "musls draw")
     path = out or Path(f"{Path(system).stem}.png")
     if path.suffix != ".png":
         raise MuslsError(f"--out = {path}: must end in .png")
     check_older(path.parent, path.name, overwrite=overwrite)
-    found = propose(chosen)
+    proposal = propose(slung_load)
     with writing(path):
-        draw(found, path)
-    print(chosen)
-    print(judge_system(chosen, flown=fly).sentence)
+        draw(proposal, path)
+    print(slung_load)
+    print(judge_system(slung_load, flown=fly).sentence)
     print(f"picture in {path}")

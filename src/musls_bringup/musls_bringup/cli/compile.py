@@ -45,18 +45,17 @@ def run(
         raise ConfigError(f"--target {target}: {near_names(target, names)}")
     if wheel and into is None:
         raise ConfigError("--wheel needs --into: the wheel is made of that folder")
-    finished = 0
-    with ProgressDisplay("compile") as shown:
+    count = 0
+    with ProgressDisplay("compile") as display:
 
         def done(work: Done) -> None:
-            nonlocal finished
-            finished += 1
-            shown.note(
-                f"{finished}/{len(WORK)} {work.what}: {work.compiled} functions, "
-                f"{work.seconds:.0f} s"
+            nonlocal count
+            count += 1
+            display.note(
+                f"{count}/{len(WORK)} {work.what}: {work.compiled} functions, {work.seconds:.0f} s"
             )
 
-        shown.update(f"{len(WORK)} pieces of work, some minutes")
+        display.update(f"{len(WORK)} pieces of work, some minutes")
         made_for = precompile(target, into, done)
     where = f"{into}: set MUSLS_COMPILED to it" if into else "the cache of this account"
     if wheel and into is not None:

@@ -82,14 +82,14 @@ def schema_of(file: str) -> dict[str, Any]:
 def tell(text: str) -> None:
     """Print what a key means, or the keys that a part of a name means."""
     console = new_console(markup=False, soft_wrap=False)
-    keys, prefix, found = _found(text)
-    if len(found) > 1:
-        for key in found[:MAX_FOUND]:
+    keys, prefix, matches = _found(text)
+    if len(matches) > 1:
+        for key in matches[:MAX_FOUND]:
             _print_one(console, key, prefix)
-        if len(found) > MAX_FOUND:
-            console.print(f"... and {len(found) - MAX_FOUND} more: give more of the name")
+        if len(matches) > MAX_FOUND:
+            console.print(f"... and {len(matches) - MAX_FOUND} more: give more of the name")
         return
-    key = found[0]
+    key = matches[0]
     if key.path:
         _print_one(console, key, prefix)
     else:
@@ -117,8 +117,8 @@ def _found(text: str) -> tuple[Keys, str, list[Key]]:
 def _print_one(console: Console, key: Key, prefix: str) -> None:
     console.print(prefix + key.path, style="bold")
     default = key.default_text
-    known = {"needed": "has to be given", "follows": "follows from others if left out", "": ""}
-    facts = [key.unit, key.allowed, known.get(default, f"default {default}")]
+    texts = {"needed": "has to be given", "follows": "follows from others if left out", "": ""}
+    facts = [key.unit, key.allowed, texts.get(default, f"default {default}")]
     console.print(f"    {key.meaning}")
     console.print("    " + "; ".join(filter(None, facts)))
 
@@ -217,8 +217,8 @@ def file_schema(file: str) -> dict[str, Any]:
 def _allow(nodes: dict[str, Any], key: str, short: dict[str, Any]) -> None:
     """Allow a short form in the place of a node."""
     node = nodes[key]
-    kept = {k: node.pop(k) for k in ("description", "default") if k in node}
-    nodes[key] = {**kept, "anyOf": [short, node]}
+    notes = {k: node.pop(k) for k in ("description", "default") if k in node}
+    nodes[key] = {**notes, "anyOf": [short, node]}
 
 
 # ---------- `musls list`
@@ -280,9 +280,9 @@ def _cable_models() -> list[tuple[str, str]]:
     from musls_analysis.cable_models import CABLE_MODELS
     from musls_sim.plants import PLANTS
 
-    flown = [(name, summary(build)) for name, build in PLANTS.items()]
+    plants = [(name, summary(build)) for name, build in PLANTS.items()]
     replayed = [(name, f"replay only: {text}") for name, text in CABLE_MODELS.items()]
-    return [*flown, *(its for its in replayed if its[0] not in PLANTS)]
+    return [*plants, *(its for its in replayed if its[0] not in PLANTS)]
 
 
 def _rope_materials() -> list[tuple[str, str]]:
@@ -313,10 +313,10 @@ def _trajectory_parameters(name: str) -> list[str]:
     """One line for each key: name, default, meaning."""
     keys = Keys(schema_of("scenario"))
     below = keys.below(keys.find(f"mission.stages.{name}")[0])
-    found = [key for key in below if key.name != "kind"]
-    wide = max((len(key.name) for key in found), default=0)
-    widest = max((len(key.default_text) for key in found), default=0)
-    return [f"{key.name:{wide}}  {key.default_text:{widest}}  {key.meaning}" for key in found]
+    parameters = [key for key in below if key.name != "kind"]
+    wide = max((len(key.name) for key in parameters), default=0)
+    widest = max((len(key.default_text) for key in parameters), default=0)
+    return [f"{key.name:{wide}}  {key.default_text:{widest}}  {key.meaning}" for key in parameters]
 
 
 KINDS: dict[str, Callable[[], list[tuple[str, str]]]] = {

@@ -110,15 +110,15 @@ def run(
     """
     if workers is not None and scheduler is not None:
         raise ConfigError("--workers and --scheduler exclude each other")
-    asked: dict[str, Any]
+    request: dict[str, Any]
     if load is not None and (Path(load) / "sweep.yaml").is_file():
-        asked = _earlier(Path(load))
+        request = _earlier(Path(load))
         out = Path(load)
         resume = True
     else:
         if (load is None) == (shape is None):
             raise ConfigError("name a LOAD, a file, or give --shape: one of both")
-        fixed = {
+        fixed_values = {
             "number": number,
             "cone_deg": cone,
             "length_m": length,
@@ -126,7 +126,7 @@ def run(
             "diameter_m": None if diameter is None else 1e-3 * diameter,
             "controller": controller,
         }
-        asked = {
+        request = {
             "load": shape or load,
             "size_m": _numbers(size, "--size"),
             "mass_kg": mass,
@@ -135,14 +135,14 @@ def run(
             "gusts_m_s": gusts,
             "drones": drones,
             "require": require,
-            "fixed": {key: value for key, value in fixed.items() if value is not None},
+            "fixed": {key: value for key, value in fixed_values.items() if value is not None},
             "cable_model": model,
             "worlds": worlds,
             "seed": seed,
             "settings": settings or [],
             "made_as": shlex.join(["musls", *sys.argv[1:]]),
         }
-    return _answer(asked, out, pick, workers, scheduler, resume, as_json, quiet)
+    return _answer(request, out, pick, workers, scheduler, resume, as_json, quiet)
 
 
 ALSO_CALLED = {"dyneema": "hmpe", "spectra": "hmpe", "kevlar": "aramid", "polyamide": "nylon"}
@@ -152,10 +152,10 @@ ALSO_CALLED = {"dyneema": "hmpe", "spectra": "hmpe", "kevlar": "aramid", "polyam
 def _earlier(folder: Path) -> dict[str, Any]:
     """What was asked in an earlier design."""
     data = read_yaml(folder / "sweep.yaml")
-    asked = data.get("design") if isinstance(data, dict) else None
-    if not isinstance(asked, dict):
+    request = data.get("design") if isinstance(data, dict) else None
+    if not isinstance(request, dict):
         raise ConfigError(f"{folder}: the folder of a sweep, not of a design")
-    return dict(asked)
+    return dict(request)
 
 
 def _numbers(text: str, option: str) -> list[float]:
@@ -166,7 +166,7 @@ def _numbers(text: str, option: str) -> list[float]:
 
 
 def _answer(
-    asked: dict[str, Any],
+    request: dict[str, Any],
     out: Path | None,
     pick: int | None,
     workers: int | None,
@@ -178,34 +178,34 @@ def _answer(
     from musls_analysis.sweep.store import Store
     from musls_bringup.design.answer import design
 
-    name = Path(str(asked["load"])).stem
+    name = Path(str(request["load"])).stem
     folder = out or Path("runs") / f"design_{name}"
     Store(folder).check(resume=resume)
     with ProgressDisplay(f"design {name}", "starting", quiet=quiet or as_json) as display:
-        found = design(
+        result = design(
             out=folder,
             pick=pick or 1,
             workers=workers,
             scheduler=scheduler,
             progress=display.update,
-            **asked,
+            **request,
         )
     if as_json:
-        typer.echo(json.dumps({"choices": list(found.rows), "folder": str(folder)}, indent=1))
+        typer.echo(json.dumps({"choices": list(result.rows), "folder": str(folder)}, indent=1))
     elif not quiet:
-        typer.echo(str(found))
-    if not found.choices:
+        typer.echo(str(result))
+    if not result.choices:
         return EXIT_NONE
     if not as_json:
         typer.echo(f"page in {folder / 'design.html'}, choices beside it")
     if pick is not None:
-        choice = found.choices[pick - 1].design
+        choice = result.choices[pick - 1].design
         stem = f"{name}_{choice.number}_{Path(choice.airframe).stem}"
         system = Path(f"{stem}.yaml")
         scenario = Path(f"{stem}_lift.yaml")
         for path in (system, scenario):
             if path.exists():
                 raise ConfigError(f"{path} exists already: choose another folder or remove it")
-        found.write_pick(pick, system, scenario)
+        result.write_pick(pick, system, scenario)
         typer.echo(f"{system}, {scenario} written. Next:\n    musls fly {scenario}")
     return 0

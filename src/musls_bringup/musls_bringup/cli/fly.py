@@ -84,15 +84,15 @@ def run(
     from musls_bringup.fly import FlyOptions
     from musls_bringup.verify import check_verifiable
 
-    chosen = find_scenario(
+    flight_scenario = find_scenario(
         scenario, options.flight_overrides(settings, seed, autopilot, controller)
     )
     if verify or verify_segments:
-        check_verifiable(chosen, segments=verify_segments, levels=verify_levels)
+        check_verifiable(flight_scenario, segments=verify_segments, levels=verify_levels)
     if plan or dry_run:
-        show_plan(chosen, out, force=force, overwrite=overwrite, table=plan)
+        show_plan(flight_scenario, out, force=force, overwrite=overwrite, table=plan)
         return 0
-    folder = chosen_folder(out, chosen.name, overwrite=overwrite)
+    folder = chosen_folder(out, flight_scenario.name, overwrite=overwrite)
     flight_options = FlyOptions(
         overwrite=overwrite,
         realtime=live if realtime is None else realtime,
@@ -100,9 +100,9 @@ def run(
         report=report,
     )
     finer = {"segments": verify_segments, "levels": verify_levels, "force": force}
-    with _live_view(chosen) if live else nullcontext((None, None)) as (view, page):
+    with _live_view(flight_scenario) if live else nullcontext((None, None)) as (view, page):
         summary = _flown(
-            chosen,
+            flight_scenario,
             folder,
             flight_options,
             finer if verify or verify_segments else None,
@@ -137,11 +137,11 @@ def _flown(
     from musls_bringup.fly import FlightEnded, fly
     from musls_bringup.verify import verify
 
-    with ProgressDisplay(scenario.name, PREPARING, quiet=quiet) as shown:
+    with ProgressDisplay(scenario.name, PREPARING, quiet=quiet) as display:
 
         def again(first: Flight) -> Convergence:
             return verify(
-                scenario, first, observers=[shown.flight("with finer steps")], **(finer or {})
+                scenario, first, observers=[display.flight("with finer steps")], **(finer or {})
             )
 
         with warnings.catch_warnings():
@@ -151,13 +151,13 @@ def _flown(
                     scenario,
                     folder,
                     flight_options,
-                    [shown.flight()],
-                    lambda text: shown.update(text, 1.0),
+                    [display.flight()],
+                    lambda text: display.update(text, 1.0),
                     verifier=again if finer else None,
                     live=view,
                 )
-            except FlightEnded as ended:
-                return ended.summary
+            except FlightEnded as end:
+                return end.summary
 
 
 @contextmanager
@@ -190,9 +190,9 @@ def _error_table(errors: dict[str, dict[str, dict[str, float]]]) -> Table:
     if len(errors) > MANY_DRONES:
         groups = {"load": ["load"], "drones (mean)": [b for b in errors if b != "load"]}
     names = list(dict.fromkeys(stage for body in errors.values() for stage in body))
-    flown = [name for name in names if without_number(name) not in PHASES]
+    main_names = [name for name in names if without_number(name) not in PHASES]
     table = new_table("error to reference", *groups)
-    for stage in flown or names:
+    for stage in main_names or names:
         cells = []
         for bodies in groups.values():
             entries = [errors[body][stage] for body in bodies if stage in errors[body]]
@@ -227,13 +227,13 @@ def conclude(summary: dict[str, Any], folder: Path, *, quiet: bool = False) -> i
     console = new_console()
     for line in summary["warnings"]:
         console.print(f"[bold red]invalid flight:[/] {escape(line)}")
-    if passed := close_pass(summary.get("separation")):
-        console.print(f"[yellow]{escape(passed)}")
+    if pass_text := close_pass(summary.get("separation")):
+        console.print(f"[yellow]{escape(pass_text)}")
     if not quiet:
         _print_figures(console, summary)
     if summary["ended_by"]:
-        kept = "what was flown" if summary["interrupted"] else "the flight"
-        print(f"musls: ended by {summary['ended_by']}: {kept} is kept in {folder}", file=sys.stderr)
+        what = "what was flown" if summary["interrupted"] else "the flight"
+        print(f"musls: ended by {summary['ended_by']}: {what} is kept in {folder}", file=sys.stderr)
     elif summary["landed"] is False and summary["ends_on_ground"]:
         console.print("[yellow]the drones were not found landed at the end")
     for stage in summary["stages"]:
@@ -307,7 +307,7 @@ def show_plan(
     )
 
 
-def _table(found: list[PlannedPhase]) -> Table:
+def _table(phases: list[PlannedPhase]) -> Table:
     units = {
         "begins": "s",
         "lasts": "s",
@@ -324,7 +324,7 @@ def _table(found: list[PlannedPhase]) -> Table:
             _pose(phase.last),
             f"{phase.speed_m_s:.2f}",
         )
-        for phase in found
+        for phase in phases
     ]
     return new_table("phase", *(f"{name}\n{unit}" for name, unit in units.items()), rows=rows)
 

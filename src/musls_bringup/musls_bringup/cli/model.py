@@ -100,20 +100,20 @@ def run(
     ):
         if number is not None:
             within(option, number, least, most, unit)
-    chosen = slung_system(load_system(system), f"--format {format}")
-    extended_load(chosen, f"--format {format}")
+    slung_load = slung_system(load_system(system), f"--format {format}")
+    extended_load(slung_load, f"--format {format}")
     if format == "world":  # in which drones fly
-        refuse_system(chosen, force=force)
+        refuse_system(slung_load, force=force)
     folder = None if str(out) == "-" else out
     if format in ("model", "sdf") and folder is None:
         raise ConfigError(f"--format {format} writes folders: give --out FOLDER")
     common: dict[str, Any] = {"drones": drones} if drones else {}
     if format in WITH_PLACES:
-        common["spawn"] = _spawn(chosen, spawn, radius)
-    of_world: dict[str, Any] = {"name": world, "step_s": _step_s(chosen, step)}
+        common["spawn"] = _spawn(slung_load, spawn, radius)
+    of_world: dict[str, Any] = {"name": world, "step_s": _step_s(slung_load, step)}
     if format == "world":
         of_world |= {"lean": lean} | ({} if pace is None else {"pace": pace})
-    files = _texts(chosen, format, common, of_world)
+    files = _texts(slung_load, format, common, of_world)
     if folder is None:
         print(*files.values(), end="")
         return
@@ -121,18 +121,18 @@ def run(
         typer.echo(path)
 
 
-def _step_s(system: SlungLoadSystem, wanted: float | None) -> float:
+def _step_s(system: SlungLoadSystem, step_s: float | None) -> float:
     """Step of the world; one that the cables do not hold is warned about."""
     from musls_sim.plants.rigid_links.step_control import fixed_step_s
 
     holds = fixed_step_s(system)
-    if wanted is not None and wanted > holds:
+    if step_s is not None and step_s > holds:
         tell(
             "warning",
-            f"--step {wanted:g} s: Gazebo's step is fixed, and cables that are jerked taut in a "
+            f"--step {step_s:g} s: Gazebo's step is fixed, and cables that are jerked taut in a "
             f"fall need {holds:g} s or less",
         )
-    return holds if wanted is None else wanted
+    return holds if step_s is None else step_s
 
 
 def _texts(

@@ -99,9 +99,9 @@ def system(
     if cable is None:
         cable = cable_length_m(tip_radius_m(frame))
     within("--cable", cable, 0.1, LARGEST_M, " m")
-    found = starting_load(load, edges, within("--mass", mass, 0.001, LARGEST_KG, " kg"), drones)
+    start = starting_load(load, edges, within("--mass", mass, 0.001, LARGEST_KG, " kg"), drones)
     more = " --set cable_model=massless" if load == LoadKind.point else ""
-    write_system(path, found, mass, drone, cable, more, fly=fly)
+    write_system(path, start, mass, drone, cable, more, fly=fly)
 
 
 def write_system(
@@ -201,16 +201,18 @@ def import_body(
     if kind is ImportAs.load:
         within("--attach: number of names", len(names), 1, MAX_CABLES)
         body = read_rigid_body(file)
-        found = imported_load(body, names, file.name)
-        write_system(path, found, body.mass_kg, drone, cable, fly=fly)
+        start = imported_load(body, names, file.name)
+        write_system(path, start, body.mass_kg, drone, cable, fly=fly)
         return
     within("--attach: number of names of a drone", len(names), 1, 1)
     model = path.stem.replace("-", "_")
-    made = imported_drone(read_rigid_body(file, speed), names[0], model, str(file))
-    _write(path, f"# The airframe of {file.name}; docs/own_drone.md\n{to_yaml(made)}")
+    new_airframe = imported_drone(read_rigid_body(file, speed), names[0], model, str(file))
+    _write(path, f"# The airframe of {file.name}; docs/own_drone.md\n{to_yaml(new_airframe)}")
     _tell(path, [f"musls new system mine --drone {path.name}"])
-    hover = made.mass_kg * STANDARD_GRAVITY_M_S2 / made.max_thrust_n
-    typer.echo(f"{len(made.rotors)} rotors; it hovers with {100 * hover:.0f} % of its full thrust")
+    hover = new_airframe.mass_kg * STANDARD_GRAVITY_M_S2 / new_airframe.max_thrust_n
+    typer.echo(
+        f"{len(new_airframe.rotors)} rotors; it hovers with {100 * hover:.0f} % of its full thrust"
+    )
 
 
 @app.command("drone", epilog="\b\nExample:\n  musls new drone frame --mass 1.8 --thrust 14")
@@ -305,20 +307,20 @@ def drone(
         torque_n_m=None if torque is None else within("--torque", torque, 1e-6, 1e3, " N m"),
         hubs=hubs,
     )
-    said = ""
+    remark = ""
     if kv is not None and table is None and not file:
         raise ConfigError("--kv: needs --table, to which the motor is fitted, or --propeller FILE")
     if table is not None:
         from musls_bringup.new.motor_table import MotorTable  # imports SciPy
 
-        measured = MotorTable(table)
-        frame = frame.by(measured)
+        motor_table = MotorTable(table)
+        frame = frame.by(motor_table)
         if kv is not None:
-            motor, missed = measured.motor(kv)
+            motor, misfit = motor_table.motor(kv)
             frame = replace(frame, motor=motor)
-            said = f"power of the fitted motor: within {100 * missed:.1f} % of each row"
+            remark = f"power of the fitted motor: within {100 * misfit:.1f} % of each row"
     if file:
-        frame, said = _with_propeller(frame, Path(propeller), diameter, kv, cells, resistance)
+        frame, remark = _with_propeller(frame, Path(propeller), diameter, kv, cells, resistance)
     path = _path(name, ".yaml")
     values = frame.as_text()
     _write(
@@ -327,8 +329,8 @@ def drone(
     )
     _tell(path, [f"musls new system mine --drone {path.name}"])
     typer.echo(f"it hovers with {100 * float(values['hover']):.0f} % of its full thrust")
-    if said:
-        typer.echo(said)
+    if remark:
+        typer.echo(remark)
 
 
 def _inches(propeller: str) -> float | None:
@@ -367,15 +369,15 @@ def _with_propeller(
         if resistance_ohm is None:
             why += f", {100 * LOADED:.0f} % of the speed without load as usual (or --resistance)"
     within("--propeller: its speed at full throttle", top_rad_s / RPM, *SPEEDS_RPM, " rpm")
-    made = replace(
+    new_frame = replace(
         frame.by(file.table(top_rad_s)),
         propeller_in=file.diameter_m / INCH_M,
         motor=motor,
         cells=cells,
         source=path.name,
     )
-    said = f"full throttle: {top_rad_s / RPM:.0f} rpm {why}"
-    return made, "; ".join(filter(None, [said, file.beyond(top_rad_s)]))
+    remark = f"full throttle: {top_rad_s / RPM:.0f} rpm {why}"
+    return new_frame, "; ".join(filter(None, [remark, file.beyond(top_rad_s)]))
 
 
 def parameters_in(file: Path) -> str:
@@ -385,8 +387,8 @@ def parameters_in(file: Path) -> str:
     from musls_analysis.recordings.formats.ulog import open_ulog  # imports Numba
 
     with naming(file):
-        found = open_ulog(file, [], []).initial_parameters
-    return "\n".join(f"{name} {value}" for name, value in found.items())
+        parameters = open_ulog(file, [], []).initial_parameters
+    return "\n".join(f"{name} {value}" for name, value in parameters.items())
 
 
 @app.command("scenario", epilog="\b\nExample:\n  musls new scenario first --system box.yaml")
@@ -431,26 +433,26 @@ def scenario(
 @app.command("controller", epilog="\b\nExample:\n  musls new controller my_law")
 def controller(name: _Name) -> None:
     """A control law in Python."""
-    path, made = _class_in(name, "controller.py")
-    _tell(path, [f"musls fly circle --controller {path}:{made}"])
+    path, controller_class = _class_in(name, "controller.py")
+    _tell(path, [f"musls fly circle --controller {path}:{controller_class}"])
 
 
 @app.command("agent", epilog="\b\nExample:\n  musls new agent my_drone")
 def agent(name: _Name) -> None:
     """Decisions of each drone, in Python."""
-    path, made = _class_in(name, "agent.py")
-    keys = f"{{kind: agents, agent: {path}:{made}, knows: [reference]}}"
+    path, agent_class = _class_in(name, "agent.py")
+    keys = f"{{kind: agents, agent: {path}:{agent_class}, knows: [reference]}}"
     _tell(path, [f"musls fly circle --set 'controller={keys}'"])
 
 
 def _class_in(name: str, template: str) -> tuple[Path, str]:
     """Write a module with one class; returns its path and the name of the class."""
     path = _path(name, ".py")
-    made = class_name(path.stem)
-    if keyword.iskeyword(made):
+    identifier = class_name(path.stem)
+    if keyword.iskeyword(identifier):
         raise ConfigError(f"'{path.stem}' is no name for a class in Python")
-    _write(path, rendered(template, {"name": path.stem, "class_name": made}))
-    return path, made
+    _write(path, rendered(template, {"name": path.stem, "class_name": identifier}))
+    return path, identifier
 
 
 @app.command("sweep", epilog="\b\nExample:\n  musls new sweep study")

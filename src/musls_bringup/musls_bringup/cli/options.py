@@ -170,17 +170,17 @@ SimulatedPoints = Annotated[
 
 def offsets_m(texts: Sequence[str] | None) -> dict[str, tuple[float, float, float]]:
     """Points by body from texts BODY=X,Y,Z."""
-    named = [
+    pairs = [
         numbers(text, 3, "--offset", "BODY=X,Y,Z, such as load=0,0,-0.07") for text in texts or ()
     ]
-    found = {body: (x, y, z) for body, (x, y, z) in named}
-    for body, values in found.items():
+    offsets = {body: (x, y, z) for body, (x, y, z) in pairs}
+    for body, values in offsets.items():
         if max(map(abs, values)) > LARGEST_OFFSET_M:
             raise ConfigError(
                 f"--offset {body}={','.join(f'{v:g}' for v in values)}: a point of a body is at "
                 f"most {LARGEST_OFFSET_M:g} m away from its centre of mass"
             )
-    return found
+    return offsets
 
 
 def within(option: str, value: float, low: float, high: float, unit: str = "") -> float:

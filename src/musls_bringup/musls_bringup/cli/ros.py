@@ -36,14 +36,14 @@ def setup(
     """Builds what the ROS 2 wheels lack (./musls installs the wheels)."""
     from musls_bringup.ros.workspace import installed_px4, set_up
 
-    with ProgressDisplay("ros setup") as shown:
+    with ProgressDisplay("ros setup") as display:
 
         def say(text: str) -> None:
-            shown.note(f"musls: {text}")
-            shown.update(text)
+            display.note(f"musls: {text}")
+            display.update(text)
 
-        built = set_up(say, px4)
-    what = f"built: {', '.join(built)}" if built else "ROS 2 is set up"
+        packages = set_up(say, px4)
+    what = f"built: {', '.join(packages)}" if packages else "ROS 2 is set up"
     release = installed_px4()
     typer.echo(f"{what} (messages of PX4 {release})" if release else what)
 
@@ -71,19 +71,21 @@ def fly(
     from musls_bringup.fly import FlyOptions
     from musls_bringup.ros.graph_flight import fly_through_graph
 
-    chosen = find_scenario(
+    flight_scenario = find_scenario(
         scenario, options.flight_overrides(settings, seed, autopilot, controller)
     )
-    folder = chosen_folder(out, f"{chosen.name}_ros", overwrite=overwrite)
+    folder = chosen_folder(out, f"{flight_scenario.name}_ros", overwrite=overwrite)
     flight_options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
-    with ProgressDisplay(chosen.name, "starting the nodes (compiles on first use)") as shown:
+    with ProgressDisplay(
+        flight_scenario.name, "starting the nodes (compiles on first use)"
+    ) as display:
 
         def progress(sim_s: float, wall_s: float, stage: str) -> None:
             factor = sim_s / max(wall_s, 1e-9)
-            shown.update(f"{sim_s:6.1f} s  {factor:4.1f}x real time  {stage.replace('_', ' ')}")
+            display.update(f"{sim_s:6.1f} s  {factor:4.1f}x real time  {stage.replace('_', ' ')}")
 
         summary = fly_through_graph(
-            chosen, folder, flight_options, progress, shown.update, shown.note
+            flight_scenario, folder, flight_options, progress, display.update, display.note
         )
     return conclude(summary, folder)
 
@@ -118,20 +120,22 @@ def rehearse(
         for fault in FAULTS.values():
             typer.echo(f"{fault.name:12} {fault.what.format(drone='a drone', other='another')}")
         return 0
-    wanted = chosen_faults(faults)
-    chosen = find_scenario(scenario, settings or [])
-    folder = chosen_folder(out, f"{chosen.name}_rehearsal", overwrite=overwrite)
+    fault_list = chosen_faults(faults)
+    flight_scenario = find_scenario(scenario, settings or [])
+    folder = chosen_folder(out, f"{flight_scenario.name}_rehearsal", overwrite=overwrite)
     shutil.rmtree(folder, ignore_errors=True)
-    with ProgressDisplay(f"rehearse {chosen.name}") as shown:
+    with ProgressDisplay(f"rehearse {flight_scenario.name}") as display:
 
         def done(row: Row) -> None:
-            fault, _, seen_by, within, farthest, moved, _, outcome, limits = cells_of(row)
-            shown.note(
+            fault, _, seen_by, within, farthest, shift_m, _, outcome, limits = cells_of(row)
+            display.note(
                 f"{fault}: {seen_by[:60]}, within {within or '-'} s, farthest drone {farthest} m, "
-                f"load moved {moved} m; {outcome}; limits {limits}"
+                f"load moved {shift_m} m; {outcome}; limits {limits}"
             )
 
-        rows = fly_all(chosen, wanted, folder, shown.update, done, domain=domain, force=force)
+        rows = fly_all(
+            flight_scenario, fault_list, folder, display.update, done, domain=domain, force=force
+        )
     broken = [row.fault for row in rows if row.broken]
     typer.echo((folder / "rehearsal.md").read_text(encoding="utf-8"))
     typer.echo(f"{len(rows)} flights, limits broken in {', '.join(broken) or 'none'}: {folder}")
@@ -155,9 +159,9 @@ def ask(
     from musls_control.nodes.ask_flight import ask_flight
 
     check_ros()
-    done, answer = ask_flight(what, namespace)
+    success, answer = ask_flight(what, namespace)
     typer.echo(answer)
-    return 0 if done else 1
+    return 0 if success else 1
 
 
 @app.command("stop", epilog="\b\nExample:\n  musls ros stop")

@@ -143,17 +143,17 @@ class ProgressDisplay:
         def show(now: float, session: Session) -> None:
             if not now:
                 return
-            planned = session.guidance.planned_s
+            planned_s = session.guidance.planned_s
             pace = ""
             if begin and begin[0][0] is session:
                 _, begin_s, real_s = begin[0]
                 factor = (now - begin_s) / (monotonic() - real_s)
-                left = max(planned - now, 0.0) / factor
-                pace = f"{factor:5.1f}x real time  {left:3.0f} s left  "
+                rest_s = max(planned_s - now, 0.0) / factor
+                pace = f"{factor:5.1f}x real time  {rest_s:3.0f} s left  "
             else:
                 begin[:] = [(session, now, monotonic())]
             stage = session.stage.replace("_", " ")
-            self.update(f"{now:6.1f} / {planned:.0f} s  {pace}{stage} {remark}", now / planned)
+            self.update(f"{now:6.1f} / {planned_s:.0f} s  {pace}{stage} {remark}", now / planned_s)
 
         return Progress(show)
 
@@ -173,9 +173,9 @@ class ProgressDisplay:
             print(text, file=sys.stderr)
 
     def _write_lines(self) -> None:
-        said = ""
+        last_line = ""
         while not self._done.wait(LINE_EVERY_S):
             line = f"musls: {self._title}: {' '.join(self._text.split())}"
-            if line != said:
+            if line != last_line:
                 print(line, file=sys.stderr)
-            said = line
+            last_line = line

@@ -29,9 +29,9 @@ def run(
     ] = False,
 ) -> int:
     """Runs the test suite; skipped tests are listed with what they lack."""
-    wanted = {"--slow": slow, "--all": every, "--quick": quick}
-    if sum(wanted.values()) > 1:
-        names = " and ".join(name for name, given in wanted.items() if given)
+    flags = {"--slow": slow, "--all": every, "--quick": quick}
+    if sum(flags.values()) > 1:
+        names = " and ".join(name for name, flag in flags.items() if flag)
         raise ConfigError(f"{names} exclude each other: each chooses what is run")
     if find_spec("pytest") is None:
         raise MuslsError(
@@ -42,7 +42,7 @@ def run(
     folders = [f"src/{package}" for package in QUICK] if quick else []
     command = [sys.executable, "-m", "pytest", "-rs", *selection, *parallel(args), *folders, *args]
     if not args:
-        typer.echo(next((TAKES[name] for name, given in wanted.items() if given), TAKES[""]))
+        typer.echo(next((TAKES[name] for name, flag in flags.items() if flag), TAKES[""]))
     # One thread for linear algebra: matrices are small, and each core has its own tests.
     environment = {**ONE_THREAD, **os.environ}
     return subprocess.run(command, cwd=checkout(), env=environment, check=False).returncode
@@ -77,8 +77,8 @@ SERIAL = (
 
 def parallel(args: list[str]) -> list[str]:
     """Options that let pytest run the tests in one process per core."""
-    named = any("::" in arg or arg.endswith(".py") or Path(arg).is_dir() for arg in args)
-    if named or any(arg.startswith(SERIAL) for arg in args) or find_spec("xdist") is None:
+    has_tests = any("::" in arg or arg.endswith(".py") or Path(arg).is_dir() for arg in args)
+    if has_tests or any(arg.startswith(SERIAL) for arg in args) or find_spec("xdist") is None:
         return []
     # Tests of a file mostly share what is slow to make; a process without work takes some over.
     return ["-n", "auto", "--dist", "worksteal"]

@@ -100,16 +100,16 @@ def run(
     spans_s = [[_span(text) for text in texts or ()] for texts in (real_cycle, sim_cycle)]
     comparisons = []
     names = list(dict.fromkeys(stage))
-    with ProgressDisplay("comparing") as shown:
+    with ProgressDisplay("comparing") as display:
         for k, name in enumerate(names):
-            shown.update(f"stage {name}", k / len(names))
+            display.update(f"stage {name}", k / len(names))
             spans = [spans_s[0], *[[]] * len(others), *[spans_s[1]] * len(sims)]
             first, *cuts = cut_alike(recordings, name, skips, spans)
-            flown = cuts[len(others) :]
+            sim_cuts = cuts[len(others) :]
             calibrating = cuts[: len(others)]
-            found = compare_stage(name, first, flown, compare_options, calibrating)
-            comparisons.append(found)
-    for line in (line for found in comparisons for line in found.warnings):
+            comparison = compare_stage(name, first, sim_cuts, compare_options, calibrating)
+            comparisons.append(comparison)
+    for line in (line for comparison in comparisons for line in comparison.warnings):
         tell("warning", line)
     about = _about(recordings, len(others), compare_options)
     with result_folder(folder, overwrite=overwrite) as work, ProgressDisplay("drawing"):
@@ -158,15 +158,15 @@ def _offset_lines(comparison: StageComparison) -> list[str]:
         error_mm = 1e3 * comparison.errors[body].translational_error_m
         best = ",".join(f"{value:.3f}" for value in point.best_m)
         if any(point.assumed_m):
-            moved = ",".join(f"{value:g}" for value in point.assumed_m)
-            assumed = (
-                f"offset {moved} m assumed: {error_mm:.1f} mm, without it "
+            offset_text = ",".join(f"{value:g}" for value in point.assumed_m)
+            error_text = (
+                f"offset {offset_text} m assumed: {error_mm:.1f} mm, without it "
                 f"{1e3 * point.origin_error_m:.1f} mm"
             )
         else:
-            assumed = f"no offset assumed: {error_mm:.1f} mm"
+            error_text = f"no offset assumed: {error_mm:.1f} mm"
         least_mm = 1e3 * point.best_error_m
-        lines.append(f"{name}: {assumed}; least with --offset {body}={best}: {least_mm:.1f} mm")
+        lines.append(f"{name}: {error_text}; least with --offset {body}={best}: {least_mm:.1f} mm")
     return lines
 
 

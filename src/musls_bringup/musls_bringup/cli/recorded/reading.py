@@ -91,7 +91,7 @@ def _options(
         options.numbers(text, 3, "--origin", "BODY=X,Y,Z, such as drone_2=1,0,0")
         for text in origin or ()
     ]
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "format": format,
         "units": [unit.strip() for text in units or () for unit in text.split(",")],
         "columns": (columns or "").replace(",", " ").split(),
@@ -106,7 +106,7 @@ def _options(
         "clocks_s": clocks_s,
     }
     try:
-        return ReadOptions(**given)
+        return ReadOptions(**settings)
     except ConfigError as error:
         raise ConfigError(f"--{str(error).removeprefix('ReadOptions: ')}") from None
 
@@ -116,21 +116,21 @@ def reads(*recordings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
 
     `recordings` are the command's arguments that hold the paths of recordings to which they apply.
     """
-    added = inspect.signature(_options, eval_str=True).parameters
+    reading_parameters = inspect.signature(_options, eval_str=True).parameters
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         own = inspect.signature(command, eval_str=True)
 
         @wraps(command)
-        def run(**given: Any) -> Any:
-            reading = _options(**{name: given.pop(name) for name in added})
-            status = command(**given, reading=reading)
-            for path in paths(given[name] for name in recordings):
+        def run(**values: Any) -> Any:
+            reading = _options(**{name: values.pop(name) for name in reading_parameters})
+            status = command(**values, reading=reading)
+            for path in paths(values[name] for name in recordings):
                 _keep(path, reading)
             return status
 
-        kept = [p for p in own.parameters.values() if p.name != "reading"]
-        parameters = [*kept, *added.values()]
+        own_parameters = [p for p in own.parameters.values() if p.name != "reading"]
+        parameters = [*own_parameters, *reading_parameters.values()]
         parameters.sort(key=lambda p: p.default is not inspect.Parameter.empty)
         run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters}

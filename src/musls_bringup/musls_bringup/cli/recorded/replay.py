@@ -92,22 +92,22 @@ def run(
     from musls_analysis.replay.motion import part_of_stage
 
     folder = chosen_folder(out, f"replay_{recording.stem}", overwrite=overwrite)
-    chosen = system_to_replay(system)
-    models = _models(cable_model or ["rigid_links"], chosen)
+    slung_load = system_to_replay(system)
+    models = _models(cable_model or ["rigid_links"], slung_load)
     if fit is not None and len(models) > 1:
         raise ConfigError("--fit takes one --cable-model")
     if bounds and fit is None:
         raise ConfigError("--bounds are those of a --fit")
-    setup = _setup(chosen, lead_in, step, offset, with_fit)
-    wanted = None if fit is None else _fit_of(fit, bounds, setup, models[0], workers)
+    setup = _setup(slung_load, lead_in, step, offset, with_fit)
+    fitter = None if fit is None else _fit_of(fit, bounds, setup, models[0], workers)
     estimators = _estimators(estimator or (), setup)
     flight = read(recording, reading)
     if stage is not None:
         flight = part_of_stage(flight, stage, setup.spec.lead_in_s)
     replay = Replay(flight, setup.spec)
     with result_folder(folder, overwrite=overwrite) as work:
-        if wanted is not None:
-            setup = _fitted(replay, setup, wanted, work)
+        if fitter is not None:
+            setup = _fitted(replay, setup, fitter, work)
         if len(models) == 1 and not estimators:
             _conclude(_replayed(replay, setup, models[0], work))
         else:
@@ -122,10 +122,10 @@ def _fit_of(
     from musls_analysis.estimation.replays import fit_replays
     from musls_analysis.estimation.system_parameters import parameters
 
-    named = [options.numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
+    pairs = [options.numbers(text, 2, "--bounds", BOUNDS) for text in bounds or ()]
     names = fit.split(",")
     parameters(names, setup)
-    limits = {name: (low, high) for name, (low, high) in named}
+    limits = {name: (low, high) for name, (low, high) in pairs}
     return partial(fit_replays, names=names, bounds=limits, cable_model=model, workers=workers)
 
 
@@ -134,13 +134,13 @@ def system_to_replay(name: str) -> SlungLoadSystem:
     from musls_description.system.slung_system import slung_system
     from musls_description.system.system_files import load_system
 
-    chosen = slung_system(load_system(name), "replay")
-    if any(cable.twist == "locked" for cable in chosen.cables):
+    slung_load = slung_system(load_system(name), "replay")
+    if any(cable.twist == "locked" for cable in slung_load.cables):
         raise ConfigError(
-            f"system {chosen.name}: replay needs cables with twist: free, since the recorded yaws "
-            "of drones and load would tear cables that cannot twist"
+            f"system {slung_load.name}: replay needs cables with twist: free, since the recorded "
+            "yaws of drones and load would tear cables that cannot twist"
         )
-    return chosen
+    return slung_load
 
 
 def _setup(
@@ -170,12 +170,12 @@ def _fitted(
     from musls_analysis.estimation.estimate import write_estimate, write_values
 
     try:
-        with ProgressDisplay("fitting") as shown:
-            result = fit([replay], setup.system, progress=shown.update)
-    except StopRequested as ended:
-        if values := getattr(ended, "fit", None):
+        with ProgressDisplay("fitting") as display:
+            result = fit([replay], setup.system, progress=display.update)
+    except StopRequested as stop:
+        if values := getattr(stop, "fit", None):
             write_values(setup, values, work)
-            ended.kept = f"the best fit so far is kept: --with-fit {work} starts from it"
+            stop.kept = f"the best fit so far is kept: --with-fit {work} starts from it"
         raise
     write_estimate(result, work)
     print(result)
@@ -185,20 +185,20 @@ def _fitted(
 def _replayed(replay: Replay, setup: Setup, model: str, work: Path) -> dict[str, Any]:
     from musls_analysis.replay.replay import write_replay
 
-    with ProgressDisplay("replaying", "compiles on first use") as shown:
-        result = replay.run(setup.system, shown.share, spec=setup.spec, cable_model=model)
+    with ProgressDisplay("replaying", "compiles on first use") as display:
+        result = replay.run(setup.system, display.share, spec=setup.spec, cable_model=model)
         return write_replay(replay, result, work)
 
 
-def _estimators(given: Sequence[str], setup: Setup) -> dict[str, Any]:
+def _estimators(texts: Sequence[str], setup: Setup) -> dict[str, Any]:
     """The load estimators asked for, by what was asked; none sees the load."""
     from musls_analysis.replay.estimators import check_estimator
     from musls_description.config.strict_yaml import parse_yaml
 
-    found = {text: parse_yaml(text, "--estimator") for text in given}
-    if len(found) < len(given):
-        raise ConfigError(f"--estimator given twice: {', '.join(given)}")
-    return {text: check_estimator(data) for text, data in found.items()}
+    estimators = {text: parse_yaml(text, "--estimator") for text in texts}
+    if len(estimators) < len(texts):
+        raise ConfigError(f"--estimator given twice: {', '.join(texts)}")
+    return {text: check_estimator(data) for text, data in estimators.items()}
 
 
 def _compare(
@@ -210,21 +210,21 @@ def _compare(
     from musls_analysis.replay.estimators import EstimateDivergedError, estimate_load
     from musls_analysis.replay.replay import write_load
 
-    found: dict[str, dict[str, Any]] = {}
+    errors: dict[str, dict[str, Any]] = {}
     for model in models:
         folder = work / model.replace(":", "_")
         folder.mkdir()
-        found[model] = _replayed(replay, setup, model, folder)
-    for k, (text, chosen) in enumerate(estimators.items(), start=1):
+        errors[model] = _replayed(replay, setup, model, folder)
+    for k, (text, estimator) in enumerate(estimators.items(), start=1):
         try:
-            with ProgressDisplay(f"estimating by {chosen.kind}"):
-                estimated = estimate_load(replay, setup.system, chosen, setup.spec)
+            with ProgressDisplay(f"estimating by {estimator.kind}"):
+                estimated = estimate_load(replay, setup.system, estimator, setup.spec)
         except EstimateDivergedError as error:
             tell("warning", str(error))
             continue
-        write_load(estimated, work / f"load_{chosen.kind}_{k}.csv")
-        found[text] = estimated.errors()
-    (work / "summary.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        write_load(estimated, work / f"load_{estimator.kind}_{k}.csv")
+        errors[text] = estimated.errors()
+    (work / "summary.json").write_text(json.dumps(errors, indent=2) + "\n", encoding="utf-8")
     rows = [
         (
             name,
@@ -234,31 +234,31 @@ def _compare(
             f"{max(n['max_tension_n']):.1f} N" if "max_tension_n" in n else "",
             f"{100 * n['energy_audit_relative_error']:.2f} %" if "work_j" in n else "",
         )
-        for name, n in found.items()
+        for name, n in errors.items()
     ]
     heads = "load by", "error", "without constant", "attitude", "tension", "audit"
     new_console().print(new_table(*heads, rows=rows))
 
 
-def _angle(found: dict[str, Any], unknown: str) -> str:
+def _angle(errors: dict[str, Any], unknown: str) -> str:
     """Mean angle of the load's error, or a word for one that was not measured."""
-    angle_deg = found["geodesic_error_deg"]
+    angle_deg = errors["geodesic_error_deg"]
     return unknown if angle_deg is None else f"{angle_deg:.1f} deg"
 
 
-def _conclude(found: dict[str, Any]) -> None:
+def _conclude(errors: dict[str, Any]) -> None:
     from musls_analysis.replay.replay import UNKNOWN_ATTITUDE
 
     typer.echo(
-        f"load predicted within {1e3 * found['translational_error_m']:.1f} mm and "
-        f"{_angle(found, UNKNOWN_ATTITUDE)} (mean over "
-        f"{found['compared_to_s'] - found['compared_from_s']:.1f} s); without the constant "
-        f"part {1e3 * found['translational_error_without_mean_m']:.1f} mm"
+        f"load predicted within {1e3 * errors['translational_error_m']:.1f} mm and "
+        f"{_angle(errors, UNKNOWN_ATTITUDE)} (mean over "
+        f"{errors['compared_to_s'] - errors['compared_from_s']:.1f} s); without the constant "
+        f"part {1e3 * errors['translational_error_without_mean_m']:.1f} mm"
     )
     typer.echo(
-        f"drones met their path within {1e3 * found['prescribed_position_miss_m']:.3f} mm and "
-        f"{found['prescribed_attitude_miss_deg']:.4f} deg; energy audit "
-        f"{100 * found['energy_audit_relative_error']:.2f} %"
+        f"drones met their path within {1e3 * errors['prescribed_position_miss_m']:.3f} mm and "
+        f"{errors['prescribed_attitude_miss_deg']:.4f} deg; energy audit "
+        f"{100 * errors['energy_audit_relative_error']:.2f} %"
     )
 
 
@@ -334,7 +334,7 @@ def identify(
     from musls_bringup.papers.reproduce import fit_drones
 
     folder = chosen_folder(out, "identify", overwrite=overwrite)
-    chosen = system_to_replay(system)
+    slung_load = system_to_replay(system)
     spec = ReplaySpec(offsets_m=options.offsets_m(offset))
     files = list(paths([flights]))
     if len(files) < 2:
@@ -345,34 +345,36 @@ def identify(
     replays = [Replay(read(file, reading), spec) for file in files]
     names = None if parameters is None else parameters.split(",")
     if geometry:
-        taut = taut_geometry(replays, chosen)
-        chosen = taut.setup.system
+        taut = taut_geometry(replays, slung_load)
+        slung_load = taut.setup.system
         spec = taut.setup.spec
         for replay in replays:
             replay.spec = spec
         print(taut)
     with result_folder(folder, overwrite=overwrite) as work:
-        with ProgressDisplay("identifying", "compiles on first use") as shown:
-            found = fit_replays(
+        with ProgressDisplay("identifying", "compiles on first use") as display:
+            result = fit_replays(
                 replays,
-                chosen,
+                slung_load,
                 names,
                 cable_model=cable_model,
                 workers=workers,
-                progress=shown.update,
+                progress=display.update,
             )
-        write_estimate(found, work)
-        print(found)
+        write_estimate(result, work)
+        print(result)
         if drones:
             try:
                 real = some_cycles(flights, reading)
-                with ProgressDisplay("flights") as shown:
-                    fitted = fit_drones(real, [f"system={work}/system.yaml"], progress=shown.count)
+                with ProgressDisplay("flights") as display:
+                    drone_fit = fit_drones(
+                        real, [f"system={work}/system.yaml"], progress=display.count
+                    )
                 flown_with = [f"system={folder}/system.yaml"]
             except ConfigError as error:
                 tell("note", f"drones are not identified: {error}")
             else:
                 command = f"musls identify {' '.join(map(str, flights))}"
-                write_fit(fitted, work, command, flown_with)
-                print("\n".join(summary_of(fitted)))
+                write_fit(drone_fit, work, command, flown_with)
+                print("\n".join(summary_of(drone_fit)))
     typer.echo(f"results in {folder}: --set system={folder}/system.yaml", err=True)

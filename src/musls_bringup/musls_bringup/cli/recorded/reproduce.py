@@ -74,9 +74,9 @@ def run(
         fit_on=fit_on or (),
         leave_stage_out=leave_stage_out,
     )
-    with ProgressDisplay("flights") as shown:
+    with ProgressDisplay("flights") as display:
         columns = reproduce(
-            flights, folder, reproduce_options, overwrite=overwrite, progress=shown.count
+            flights, folder, reproduce_options, overwrite=overwrite, progress=display.count
         )
     print(table(columns, reproduce_options))
     typer.echo(f"results in {folder}, the table in {TABLE}", err=True)
@@ -104,16 +104,16 @@ def fit(
     folder = chosen_folder(out, "fit-drones", overwrite=overwrite)
     real = some_cycles(flights, reading)
     overrides = [f"system={system}", *(settings or ())]
-    with ProgressDisplay("flights") as shown:
-        found = fit_drones(real, overrides, progress=shown.count)
+    with ProgressDisplay("flights") as display:
+        drone_fit = fit_drones(real, overrides, progress=display.count)
     with result_folder(folder, overwrite=overwrite) as work:
         write_fit(
-            found,
+            drone_fit,
             work,
             _command("fit-drones", *map(str, flights), system=[system], set=settings),
             overrides,
         )
-    print("\n".join(summary_of(found)))
+    print("\n".join(summary_of(drone_fit)))
     typer.echo(f"results in {folder}: --set imperfections={folder}/imperfections.yaml", err=True)
 
 
@@ -148,9 +148,9 @@ def paper(
     from musls_bringup.papers.paper import reproduce_paper
 
     folder = chosen_folder(out, f"paper_{Path(name).stem}", overwrite=overwrite)
-    with ProgressDisplay("flights") as shown:
+    with ProgressDisplay("flights") as display:
         results = reproduce_paper(
-            name, folder, flights or (), overwrite=overwrite, progress=shown.count
+            name, folder, flights or (), overwrite=overwrite, progress=display.count
         )
     console = new_console(markup=False)
     for group in dict.fromkeys(result.group for result in results):

@@ -62,13 +62,13 @@ def run(
     store = Store(out or older or Path("runs") / f"sweep_{plan.sweep.name}")
     store.check(resume=resume)
     with store.opened(path.read_text(encoding="utf-8")):
-        progress, rows, written = _make(plan, store, workers, scheduler, retry_failed, quiet)
+        progress, rows, paths = _make(plan, store, workers, scheduler, retry_failed, quiet)
     if as_json:
         typer.echo(json.dumps({"folder": str(store.folder), "runs": rows}, indent=1))
     elif quiet:
         typer.echo(f"results in {store.folder}")
     else:
-        _print(plan, rows, progress, written)
+        _print(plan, rows, progress, paths)
     return EXIT_FAILED_RUNS if progress.failed else 0
 
 
@@ -117,17 +117,17 @@ def montecarlo(
     store = Store(out or Path("runs") / f"montecarlo_{plan.sweep.name}")
     store.check(resume=resume)
     with store.opened(to_yaml(plan.sweep)):
-        progress, rows, written = _make(plan, store, workers, scheduler)
+        progress, rows, paths = _make(plan, store, workers, scheduler)
         study = MonteCarlo(plan, Rows(rows))
-        chosen = worst_of(rows, plan.sweep, worst, by)
+        worst_rows = worst_of(rows, plan.sweep, worst, by)
         with writing(store.folder):
-            written += write_table(study.statistics, store.folder, "statistics")
+            paths += write_table(study.statistics, store.folder, "statistics")
         print(study)
-        _fly_again(store, [row["id"] for row in chosen])
+        _fly_again(store, [row["id"] for row in worst_rows])
     new_console().print(
         f"{progress.finished} worlds flown, {progress.failed} failed; "
         f"results in [bold]{store.folder}[/bold]: "
-        + ", ".join(str(path.relative_to(store.folder)) for path in written)
+        + ", ".join(str(path.relative_to(store.folder)) for path in paths)
     )
     return 0 if any(row["status"] == FINISHED for row in rows) else EXIT_FAILED_RUNS
 
@@ -142,10 +142,10 @@ def _fly_again(store: Store, ids: list[str]) -> None:
         folder = store.folder / "worst" / f"{place}_{name}"
         record = store.record(name)
         assert record is not None
-        made = build(Scenario, record["settings"], f"world {name}")
-        tell("flying again", f"world {name}, seed {made.seed}, into {folder}")
+        scenario = build(Scenario, record["settings"], f"world {name}")
+        tell("flying again", f"world {name}, seed {scenario.seed}, into {folder}")
         try:
-            fly(made, folder, FlyOptions(overwrite=True))
+            fly(scenario, folder, FlyOptions(overwrite=True))
         except MuslsError as error:
             tell("failed", str(error))
 
@@ -190,23 +190,24 @@ def _with_progress(
     from musls_bringup.api import FLYER
 
     begin = perf_counter()
-    with ProgressDisplay(plan.sweep.name, "starting", quiet=quiet) as shown:
+    with ProgressDisplay(plan.sweep.name, "starting", quiet=quiet) as display:
 
         def watch(progress: SweepProgress) -> None:
-            made = progress.total - progress.left
+            done_count = progress.total - progress.left
             failed = f"{progress.failed} failed, " if progress.failed else ""
             eta = _eta(progress, perf_counter() - begin)
-            shown.update(
-                f"{made}/{progress.total}  {failed}{progress.left} left{eta}", made / progress.total
+            display.update(
+                f"{done_count}/{progress.total}  {failed}{progress.left} left{eta}",
+                done_count / progress.total,
             )
-            if made - progress.before == 1 and progress.left and not quiet:
-                shown.note(
+            if done_count - progress.before == 1 and progress.left and not quiet:
+                display.note(
                     f"first of {progress.total - progress.before}: {progress.left} left{eta}"
                 )
             while progress.damaged:
-                shown.note(f"musls: warning: {progress.damaged.pop()}: this run is made again")
+                display.note(f"musls: warning: {progress.damaged.pop()}: this run is made again")
             if progress.last.get("status") == "failed":
-                shown.note(f"failed {progress.last['id']}: {progress.last['reason']}")
+                display.note(f"failed {progress.last['id']}: {progress.last['reason']}")
 
         progress = run_sweep(
             plan,
@@ -217,25 +218,25 @@ def _with_progress(
             scheduler=scheduler,
             retry_failed=retry_failed,
         )
-        made = progress.total - progress.before
-        if progress.workers and made and not quiet:
+        run_count = progress.total - progress.before
+        if progress.workers and run_count and not quiet:
             elapsed_s = perf_counter() - begin
             share = progress.in_runs_s / (progress.workers * elapsed_s)
             cpu = progress.cpu_s / max(progress.in_runs_s, 1e-9)
-            shown.note(
-                f"{made} runs in {elapsed_s:.0f} s; the workers spent {100 * share:.0f} % of their "
-                f"time in runs, and had a processor for {100 * cpu:.0f} % of that"
+            display.note(
+                f"{run_count} runs in {elapsed_s:.0f} s; the workers spent {100 * share:.0f} % of "
+                f"their time in runs, and had a processor for {100 * cpu:.0f} % of that"
             )
         return progress
 
 
 def _eta(progress: SweepProgress, elapsed_s: float) -> str:
     """Pace and time left, from the runs made in this session."""
-    made = progress.finished + progress.failed - progress.before
-    if not made:
+    run_count = progress.finished + progress.failed - progress.before
+    if not run_count:
         return ""
-    left_s = elapsed_s / made * progress.left
-    pace = f", {made / elapsed_s:.2g} a second"
+    left_s = elapsed_s / run_count * progress.left
+    pace = f", {run_count / elapsed_s:.2g} a second"
     if left_s >= 100:
         return f"{pace}, about {left_s / 60:.0f} min to go"
     return f"{pace}, {left_s:.0f} s to go"
@@ -251,8 +252,8 @@ def _conclude(plan: Plan, store: Store) -> tuple[list[dict[str, Any]], list[Path
     from musls_analysis.sweep.figures import write_figures
 
     with writing(store.folder):
-        written = write_table(rows, store.folder)
-        return rows, written + write_figures(plan.sweep, rows, store)
+        paths = write_table(rows, store.folder)
+        return rows, paths + write_figures(plan.sweep, rows, store)
 
 
 MAX_WARNED = 5
@@ -263,7 +264,7 @@ MAX_ROWS = 30
 
 
 def _print(
-    plan: Plan, rows: list[dict[str, Any]], progress: SweepProgress, written: list[Path]
+    plan: Plan, rows: list[dict[str, Any]], progress: SweepProgress, paths: list[Path]
 ) -> None:
     """Print the points with the load's errors, and where everything is."""
     from rich.markup import escape
@@ -275,15 +276,15 @@ def _print(
     if len(doubtful) > MAX_WARNED:
         console.print(f"... and {len(doubtful) - MAX_WARNED} more, see `warnings` in the table")
     console.print(_points_table(plan, rows))
-    folder = written[0].parent if written else None
+    folder = paths[0].parent if paths else None
     duplicates = f", {plan.duplicates} duplicates left out" if plan.duplicates else ""
     before = f" ({progress.before} from before)" if progress.before else ""
     console.print(
         f"{progress.finished} runs finished{before}, {progress.failed} failed{duplicates}; "
         f"results in [bold]{folder or '-'}[/bold]: "
-        + ", ".join(str(path.relative_to(written[0].parent)) for path in written)
+        + ", ".join(str(path.relative_to(paths[0].parent)) for path in paths)
     )
-    if not any(path.suffix == ".parquet" for path in written):
+    if not any(path.suffix == ".parquet" for path in paths):
         tell("note", "no table.parquet: pyarrow is not installed")
 
 
@@ -314,9 +315,9 @@ def _points_table(plan: Plan, rows: list[dict[str, Any]]) -> Table:
         same = [row for row in rows if all(row[key] == point[key] for key in point)]
         cells = [f"{v:g}" if isinstance(v, float) else str(v) for v in point.values()]
         for column in columns:
-            found = [row[column] for row in same if row.get(column) is not None]
+            numbers = [row[column] for row in same if row.get(column) is not None]
             scale = metric_text(column).scale
-            cells.append(f"{scale * sum(found) / len(found):.4g}" if found else "-")
+            cells.append(f"{scale * sum(numbers) / len(numbers):.4g}" if numbers else "-")
         table.add_row(*cells)
     if len(points) > MAX_ROWS:
         table.caption = f"{len(points) - MAX_ROWS} more points in table.csv"
@@ -352,15 +353,19 @@ def benchmark(
     if resume and out is None:
         raise ConfigError("--resume is for an unfinished benchmark in --out DIR")
     check_older(out, "results.json", overwrite=overwrite or resume)
-    kept = None if out is None else out / bench.FLOWN
-    if kept is not None and not resume:
-        kept.unlink(missing_ok=True)
-    flown = tuple(controllers or bench.BASELINES)
+    rows_file = None if out is None else out / bench.FLOWN
+    if rows_file is not None and not resume:
+        rows_file.unlink(missing_ok=True)
+    controller_names = tuple(controllers or bench.BASELINES)
     interrupt = None
     try:
         with ProgressDisplay("benchmark") as display:
             rows = bench.benchmark(
-                flown, quick=quick, workers=workers, progress=display.count, kept=kept
+                controller_names,
+                quick=quick,
+                workers=workers,
+                progress=display.count,
+                kept=rows_file,
             )
     except KeyboardInterrupt as error:
         interrupt = error
@@ -376,8 +381,8 @@ def benchmark(
             console.print(f"failed: {tell}, seed {row['seed']}: {row['reason']}", markup=False)
     console.print(f"digest {bench.digest(rows)}")
     if out is not None:
-        console.print(", ".join(str(path) for path in bench.write(rows, out, flown)))
+        console.print(", ".join(str(path) for path in bench.write(rows, out, controller_names)))
     if interrupt is not None:
         raise interrupt
-    if kept is not None:
-        kept.unlink(missing_ok=True)
+    if rows_file is not None:
+        rows_file.unlink(missing_ok=True)

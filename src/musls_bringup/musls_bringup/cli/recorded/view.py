@@ -210,8 +210,8 @@ def _draw(
 
     window_s = shown_window(subjects, stage)
     if isinstance(film_or_time, film.FilmOptions):
-        with ProgressDisplay(path.name) as shown:
-            film.write_film(subjects, window_s, path, look, film_or_time, shown.share)
+        with ProgressDisplay(path.name) as display:
+            film.write_film(subjects, window_s, path, look, film_or_time, display.share)
         typer.echo(f"film in {path}")
     else:
         film.write_png(subjects, window_s, film_or_time, path, look)
@@ -222,7 +222,7 @@ def _kind(
     png: float | None, gif: bool, mp4: bool, save: Path | None, html: Path | None, web: bool
 ) -> str:
     """Kind of output: "viewer", "web", "rrd", "html", "png", "gif" or "mp4"."""
-    asked = {
+    flags = {
         "png": png is not None,
         "gif": gif,
         "mp4": mp4,
@@ -230,7 +230,7 @@ def _kind(
         "html": html is not None,
         "web": web,
     }
-    kinds = [kind for kind, wanted in asked.items() if wanted]
+    kinds = [kind for kind, flag in flags.items() if flag]
     if len(kinds) > 1:
         names = " and ".join("--save" if kind == "rrd" else f"--{kind}" for kind in kinds)
         raise ConfigError(f"{names} exclude each other: choose one")
@@ -339,11 +339,11 @@ def figures(
     if begin is not None or end is not None:
         first_s = flight.start_s if begin is None else begin
         flight = flight.between(first_s, flight.end_s if end is None else end)
-    written: dict[str, Any] = {}
+    file_summary: dict[str, Any] = {}
     if (recording / "summary.json").is_file():
-        written = read_json(recording / "summary.json")
-    known = {k: v for k, v in written.items() if k == "slack_threshold_n" and v}
-    summary = summarise(flight, **known) | (written if flight is whole else {})
+        file_summary = read_json(recording / "summary.json")
+    arguments = {k: v for k, v in file_summary.items() if k == "slack_threshold_n" and v}
+    summary = summarise(flight, **arguments) | (file_summary if flight is whole else {})
     second = None
     if other is not None:
         from musls_analysis.scene import open_subject
@@ -353,9 +353,9 @@ def figures(
         second = replace(second, recording=second.recording.between(begin_s, end_s))
     folder = out or (recording if recording.is_dir() else Path()) / "figures"
     with writing(folder):
-        chosen = [one.value for one in formats or [Format.PDF]]
+        suffixes = [one.value for one in formats or [Format.PDF]]
         paths = write_for_paper(
-            flight, summary, folder, chosen, names or (), width / 1000.0, font, second
+            flight, summary, folder, suffixes, names or (), width / 1000.0, font, second
         )
     for path in paths:
         typer.echo(path)
