@@ -221,15 +221,15 @@ def fly(
         scenario = load_scenario(scenario, {"seed": seed})
     parameters = scenario.autopilot.parameters
     try:
-        with ExitStack() as shown:
+        with ExitStack() as stack:
             watching, say = list(observers), lambda text: None
             if not quiet and is_watched():
-                display = shown.enter_context(ProgressDisplay(scenario.name, PREPARING))
+                display = stack.enter_context(ProgressDisplay(scenario.name, PREPARING))
                 watching = [*observers, display.flight()]
                 say = display.update
             if out is None:
                 session = Session(scenario, controller=controller, observers=watching, force=force)
-                flown = fly_in_memory(session, realtime=realtime)
+                recording = fly_in_memory(session, realtime=realtime)
                 watch = session.separation
                 apart = None if watch is None else separation(session, watch)
             else:
@@ -238,11 +238,11 @@ def fly(
                 summary = fly_into_folder(
                     scenario, Path(out), options, watching, say, controller=controller
                 )
-                flown = readers.read_recording(out)
+                recording = readers.read_recording(out)
                 apart = summary["separation"]
-        flown = Recording.of(flown, parameters)
-        _warn(flown, apart)
-        return flown
+        recording = Recording.of(recording, parameters)
+        _warn(recording, apart)
+        return recording
     except BaseException as error:
         if hasattr(error, "recording"):
             error.recording = Recording.of(error.recording, parameters)
@@ -253,10 +253,10 @@ class InvalidFlightWarning(UserWarning):
     """The flight is invalid, or drones passed each other closely."""
 
 
-def _warn(flown: Recording, apart: Mapping[str, Any] | None) -> None:
+def _warn(recording: Recording, apart: Mapping[str, Any] | None) -> None:
     """Say in Python, too, what the command says first."""
-    told = [f"invalid flight: {line}" for line in flown.warnings]
-    for text in [*told, *filter(None, [close_pass(apart)])]:
+    lines = [f"invalid flight: {line}" for line in recording.warnings]
+    for text in [*lines, *filter(None, [close_pass(apart)])]:
         warnings.warn(text, InvalidFlightWarning, stacklevel=3)
 
 
@@ -276,8 +276,8 @@ def linearise(
     """
     from musls_analysis.linear import linearise as linearised
 
-    chosen = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
-    return linearised(chosen, at, inputs)
+    flight_scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
+    return linearised(flight_scenario, at, inputs)
 
 
 def symbolic(
@@ -300,8 +300,8 @@ def symbolic(
             raise
         raise MuslsError(f"musls.symbolic needs CasADi: {install_command('casadi')}") from None
 
-    given = system if isinstance(system, RigSystem) else load_system(system)
-    return functions_of(slung_system(given, "musls.symbolic"), gravity_m_s2)
+    rig = system if isinstance(system, RigSystem) else load_system(system)
+    return functions_of(slung_system(rig, "musls.symbolic"), gravity_m_s2)
 
 
 def replay(
@@ -327,11 +327,11 @@ def replay(
     from musls_analysis.replay.motion import ReplaySpec
     from musls_analysis.replay.replay import Replay
 
-    chosen = slung_system(
+    slung_load = slung_system(
         system if isinstance(system, RigSystem) else load_system(system), "replay"
     )
     replayed = Replay(_recording(recording), spec or ReplaySpec())
-    return replayed.run(chosen, cable_model=cable_model)
+    return replayed.run(slung_load, cable_model=cable_model)
 
 
 def compare(
@@ -361,11 +361,11 @@ def compare(
     if isinstance(sims, (recordings.Recording, str, Path)):
         sims = [sims]
     read = _recording(real)
-    flown = [_recording(sim) for sim in sims]
+    sim_recordings = [_recording(sim) for sim in sims]
     return [
         compare_stage(stage, cuts[0], cuts[1:], options)
         for stage in ([stages] if isinstance(stages, str) else stages)
-        for cuts in [cut_alike([read, *flown], stage)]
+        for cuts in [cut_alike([read, *sim_recordings], stage)]
     ]
 
 
@@ -467,12 +467,12 @@ def plan_montecarlo(
     from musls_analysis.sweep.montecarlo import study_of
     from musls_analysis.sweep.plan import make_plan
 
-    given = to_data(scenario)
-    if not isinstance(given, Mapping):
-        given = named_file("scenario", str(scenario), SCENARIOS)
+    scenario_data = to_data(scenario)
+    if not isinstance(scenario_data, Mapping):
+        scenario_data = named_file("scenario", str(scenario), SCENARIOS)
     name = load_scenario(scenario).name
-    chosen = Path(vary) if isinstance(vary, str) else vary
-    return make_plan(study_of(name, str(scenario), chosen, worlds, seed), given)
+    variation = Path(vary) if isinstance(vary, str) else vary
+    return make_plan(study_of(name, str(scenario), variation, worlds, seed), scenario_data)
 
 
 FLYER = "musls_bringup.fly:fly_run"
@@ -505,9 +505,9 @@ def _is_whole(key: str, value: Mapping[str, Any]) -> bool:
     )
 
 
-def _recording(given: AnyRecording) -> recordings.Recording:
-    if isinstance(given, (str, Path)):
-        return readers.read_recording(given)
-    if not isinstance(given, recordings.Recording):
-        raise ConfigError(f"recording = {shown(repr(given))}: must be a Recording, or its file")
-    return given
+def _recording(source: AnyRecording) -> recordings.Recording:
+    if isinstance(source, (str, Path)):
+        return readers.read_recording(source)
+    if not isinstance(source, recordings.Recording):
+        raise ConfigError(f"recording = {shown(repr(source))}: must be a Recording, or its file")
+    return source

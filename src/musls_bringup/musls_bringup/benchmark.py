@@ -76,7 +76,7 @@ def label(controller: str) -> str:
 def cases(controllers: Sequence[str], *, quick: bool) -> list[Row]:
     """All flights: controller, task, system, seed and the content of the scenario."""
     data = parse_yaml(read_text(TASKS), str(TASKS))
-    found = []
+    rows = []
     for name, number in Counter(map(label, dict.fromkeys(controllers))).items():
         if number > 1:
             raise ConfigError(f"controllers: {number} files are called {name}: rename all but one")
@@ -93,7 +93,7 @@ def cases(controllers: Sequence[str], *, quick: bool) -> list[Row]:
                     **(settings or {}),
                 }
                 for seed in entry.get("seeds", [0])[: 1 if quick else None]:
-                    found.append(
+                    rows.append(
                         {
                             "controller": label(controller),
                             "task": task,
@@ -105,9 +105,9 @@ def cases(controllers: Sequence[str], *, quick: bool) -> list[Row]:
                             "folder": "" if file is None else f"{file.parent}{os.sep}",
                         }
                     )
-        example = load_scenario(found[-1]["scenario"], overrides)
+        example = load_scenario(rows[-1]["scenario"], overrides)
         make_controller(example, CONTROL_PERIOD_S)  # a bad one is told at once
-    return found
+    return rows
 
 
 def benchmark(
@@ -115,7 +115,7 @@ def benchmark(
     *,
     quick: bool = False,
     workers: int | None = 1,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
     kept: Path | None = None,
 ) -> list[Row]:
     """Fly all tasks with all controllers; a row a flight, with `SCORES`, "success" and "reason".
@@ -130,16 +130,16 @@ def benchmark(
     for name in controllers:
         if not name.strip():
             raise ConfigError(f"controllers: an empty name; {near_names(name, BASELINES)}")
-    wanted = cases(controllers, quick=quick)
+    all_cases = cases(controllers, quick=quick)
     sources = {label(one): _configuration(one) for one in controllers}
-    keys = [_key(case, sources[case["controller"]]) for case in wanted]
-    known = {} if kept is None else _kept_rows(kept)
-    rows = {k: known[key] for k, key in enumerate(keys) if key in known}
-    progress(len(rows), len(wanted))
+    keys = [_key(case, sources[case["controller"]]) for case in all_cases]
+    old_rows = {} if kept is None else _kept_rows(kept)
+    rows = {k: old_rows[key] for k, key in enumerate(keys) if key in old_rows}
+    progress(len(rows), len(all_cases))
     try:
-        with worker_processes(worker_count(workers, len(wanted))) as pool:
+        with worker_processes(worker_count(workers, len(all_cases))) as pool:
             flights = {
-                pool.submit(fly_case, case): k for k, case in enumerate(wanted) if k not in rows
+                pool.submit(fly_case, case): k for k, case in enumerate(all_cases) if k not in rows
             }
             for flight in as_completed(flights):
                 k = flights[flight]
@@ -148,8 +148,8 @@ def benchmark(
                     if kept is not None:
                         _keep_row(kept, keys[k], rows[k])
                 except ProcessDied as error:  # its controller ended it, or took all memory
-                    rows[k] = failed_row(wanted[k], str(error))
-                progress(len(rows), len(wanted))
+                    rows[k] = failed_row(all_cases[k], str(error))
+                progress(len(rows), len(all_cases))
     except KeyboardInterrupt as error:
         error.rows = [rows[k] for k in sorted(rows)]  # type: ignore[attr-defined]
         raise
@@ -158,20 +158,20 @@ def benchmark(
 
 def _key(case: Mapping[str, Any], source: Row) -> str:
     """Hash of all inputs of a row: case, controller file or settings, tasks and version."""
-    told = {name: value for name, value in case.items() if name != "folder"}
-    return _hash(read_text(TASKS) + VERSION, [told | {"overrides": []}, source])
+    content = {name: value for name, value in case.items() if name != "folder"}
+    return _hash(read_text(TASKS) + VERSION, [content | {"overrides": []}, source])
 
 
 def _kept_rows(file: Path) -> dict[str, Row]:
     """Rows of an unfinished benchmark by their keys; a line that was cut is passed over."""
     if not os.path.isfile(file):
         return {}
-    found = {}
+    rows = {}
     for line in read_text(file).splitlines():
         with suppress(ValueError, KeyError, TypeError):
             entry = json.loads(line)
-            found[str(entry["key"])] = dict(entry["row"])
-    return found
+            rows[str(entry["key"])] = dict(entry["row"])
+    return rows
 
 
 def _keep_row(file: Path, key: str, row: Row) -> None:
@@ -267,8 +267,8 @@ def scores(recording: Recording, scenario: Scenario) -> Row:
 
 def digest(rows: Sequence[Row]) -> str:
     """SHA-256 of the tasks' file and of all that does not depend on the machine's speed."""
-    kept = [{k: v for k, v in row.items() if k != "controller_us"} for row in rows]
-    return _hash(read_text(TASKS), kept)
+    stable_rows = [{k: v for k, v in row.items() if k != "controller_us"} for row in rows]
+    return _hash(read_text(TASKS), stable_rows)
 
 
 def _hash(text: str, content: Any) -> str:
@@ -277,10 +277,10 @@ def _hash(text: str, content: Any) -> str:
 
 def _configuration(controller: str) -> Row:
     """Settings of a controller of the tasks' file, or name and SHA-256 of your own file."""
-    named: Row | None = parse_yaml(read_text(TASKS), str(TASKS))["controllers"].get(controller)
+    entry: Row | None = parse_yaml(read_text(TASKS), str(TASKS))["controllers"].get(controller)
     file = file_of(controller)
-    if named is not None or file is None:
-        return named or {"controller": controller}
+    if entry is not None or file is None:
+        return entry or {"controller": controller}
     return {"file": label(controller), "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
 
 
@@ -348,8 +348,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         edge = 3.0 * max((row["rms_m"] for row in rows if row["rms_m"]), default=1.0)
         for k, name in enumerate(names):
             colour = style.colour(f"drone_{k + 1}")
-            for flown in (True, False):
-                own = [r for r in rows if r["controller"] == name and bool(r["success"]) is flown]
+            for success in (True, False):
+                own = [r for r in rows if r["controller"] == name and bool(r["success"]) is success]
                 height = [lines.index((r["task"], r["system"])) for r in own]
                 error = [edge if r["rms_m"] is None else r["rms_m"] for r in own]
                 ax.scatter(
@@ -357,8 +357,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
                     height,
                     s=22,
                     edgecolors=colour,
-                    facecolors=colour if flown else "none",
-                    label=name if flown else None,
+                    facecolors=colour if success else "none",
+                    label=name if success else None,
                 )
         style.logarithmic(ax, "x")
         ax.set_ylim(-0.6, len(lines) - 0.4)
@@ -386,7 +386,7 @@ def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
         line = [task, system, controller]
         line.append(f"{sum(row['success'] for row in flights)}/{len(flights)}")
         for name in SCORES:
-            known = [row[name] for row in flights if row[name] is not None]
-            line.append(f"{np.mean(known):.3g}" if known else "-")
+            numbers = [row[name] for row in flights if row[name] is not None]
+            line.append(f"{np.mean(numbers):.3g}" if numbers else "-")
         cells.append(line)
     return ["task", "system", "controller", "flown", *SCORES], sorted(cells)

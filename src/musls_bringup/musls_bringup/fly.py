@@ -266,13 +266,13 @@ def _rates(session: Session) -> dict[str, Any]:
     """Rates of recording and what else is asked for, for a recorder."""
     spec = session.scenario.recording
     flying = session.flying
-    heard = flying is not None and flying.network is not None
+    has_network = flying is not None and flying.network is not None
     readings = [sensor.readings for sensor in session.scenario.sensors]
     return {
         "rate_hz": spec.rate_hz,
         "shape_rate_hz": spec.shape_rate_hz,
         "step_period_s": session.plant.period_s,
-        "asked": Asked(readings, spec.tensions, heard),
+        "asked": Asked(readings, spec.tensions, has_network),
     }
 
 
@@ -348,8 +348,8 @@ def write_results(
 
                 verified = verifier((recording, summary))
                 names = dict.fromkeys(stage.name for stage in main_stages(recording.stages))
-                said = {"sentence": verified.sentence(list(names))}
-                summary["verification"] = said | verified.as_data()
+                verdict = {"sentence": verified.sentence(list(names))}
+                summary["verification"] = verdict | verified.as_data()
                 write_summary(summary, work)
                 more = [draw_convergence(verified, work / "figures")]
             if report:
@@ -366,21 +366,21 @@ def summary_of(
     scenario: Scenario, recording: Recording, facts: Mapping[str, Any], ended_by: str | None
 ) -> dict[str, Any]:
     """The content of summary.json; `facts` is what no recording says of the flight."""
-    found = summarise(
+    figures = summarise(
         recording,
         slack_threshold_n=slack_threshold_n(scenario),
         controller=scenario.controller.kind,
         parameters=scenario.autopilot.parameters,
     )
     hardest = least_margin(recording, scenario.system)
-    said = {
+    extras = {
         "ended_by": ended_by,
         "inextensible": scenario.inextensible,
         "least_thrust_margin": None if hardest is None else hardest[0],
     }
-    if found["warnings"] and facts.get("check"):  # the flight has shown better
+    if figures["warnings"] and facts.get("check"):  # the flight has shown better
         facts = {**facts, "check": {**facts["check"], "can_be_flown": False}}
-    return {"scenario": scenario.name, **said, **facts, **found}
+    return {"scenario": scenario.name, **extras, **facts, **figures}
 
 
 def write_summary(summary: Mapping[str, Any], folder: Path) -> None:
@@ -409,8 +409,8 @@ def _check(session: Session) -> dict[str, Any] | None:
     margins = margins_of(brief, plan, moments=1)
     if margins is None:
         return None
-    told = [*findings(brief), *findings(brief, plan)]
-    refusing = [found.text for found in told if found.refuses]
+    results = [*findings(brief), *findings(brief, plan)]
+    refusing = [finding.text for finding in results if finding.refuses]
     return {
         "sentence": "; ".join([*refusing, margins.sentence]),
         "thrust_margin": margins.thrust_margin,
@@ -422,12 +422,12 @@ def _check(session: Session) -> dict[str, Any] | None:
 def separation(session: Session, watch: SeparationWatch) -> dict[str, Any] | None:
     """Smallest distance of the drones in flight, and in the plan."""
     closest = watch.closest
-    planned = None
+    plan_separation = None
     if isinstance(session.guidance, MissionGuidance):
-        planned = closest_in_plan(session.scenario.system, session.components.plan)
+        plan_separation = closest_in_plan(session.scenario.system, session.components.plan)
     if closest is None:
         return None
-    return vars(closest) | {"planned_tips_m": planned and planned.tips_m}
+    return vars(closest) | {"planned_tips_m": plan_separation and plan_separation.tips_m}
 
 
 def slack_threshold_n(scenario: Scenario) -> float:

@@ -98,8 +98,8 @@ def with_drones(system: SlungLoadSystem, count: int) -> SlungLoadSystem:
     on both sides of it.
     """
     at_load = np.array(system.load.cable_attachments_m)
-    spread = _along(at_load, count) if count > 1 else at_load.mean(axis=0)[None] * [0.0, 0.0, 1.0]
-    places = tuple((float(x), float(y), float(z)) for x, y, z in np.round(spread, 4) + 0.0)
+    points = _along(at_load, count) if count > 1 else at_load.mean(axis=0)[None] * [0.0, 0.0, 1.0]
+    places = tuple((float(x), float(y), float(z)) for x, y, z in np.round(points, 4) + 0.0)
     return replace(
         system,
         load=replace(system.load, cable_attachments_m=places),
@@ -124,11 +124,11 @@ def _along(corners_m: Array, count: int) -> Array:
         path = np.vstack([path, path[:1]])
         begins = [(np.arange(count) + k / STARTS) / count for k in range(STARTS)]
     arc = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1)))
-    spread = [
+    candidates = [
         np.column_stack([np.interp(at * arc[-1], arc, path[:, k]) for k in range(3)])
         for at in begins
     ]
-    return min(spread, key=lambda points: float(np.linalg.norm(points[:, :2].mean(axis=0))))
+    return min(candidates, key=lambda points: float(np.linalg.norm(points[:, :2].mean(axis=0))))
 
 
 def pasted(found: Proposal, *, attachments: bool) -> str:

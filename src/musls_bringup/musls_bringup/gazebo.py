@@ -149,13 +149,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder, must not exist")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--force", action="store_true", help="fly in spite of too little thrust")
-    given = parser.parse_args(argv)
-    out = given.out.absolute()
+    arguments = parser.parse_args(argv)
+    out = arguments.out.absolute()
     try:
         if os.path.lexists(out):
             raise MuslsError(f"{out} exists: name another flight or move it away")
-        scenario = find_scenario(given.scenario, given.overrides)
-        files = gazebo_files(scenario, out, force=given.force)
+        scenario = find_scenario(arguments.scenario, arguments.overrides)
+        files = gazebo_files(scenario, out, force=arguments.force)
         if word := other_loss_parameters(scenario.autopilot.parameters):
             print("musls: warning:", word, file=sys.stderr)
         with result_folder(out, overwrite=False) as work:

@@ -162,16 +162,16 @@ def write_wheel(folder: Path, into: Path) -> Path:
         )
         (project / "setup.cfg").write_text(text, encoding="utf-8")
         command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", beside, beside]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
         wheels = list(project.glob("musls_compiled-*.whl"))
-        if ended.returncode != 0 or not wheels:
-            last = (ended.stderr.strip() or "pip wheel wrote none").splitlines()[-1]
+        if process.returncode != 0 or not wheels:
+            last = (process.stderr.strip() or "pip wheel wrote none").splitlines()[-1]
             raise MuslsError(f"the wheel of {folder} could not be built: {last}")
         into.mkdir(parents=True, exist_ok=True)
         return Path(shutil.move(str(wheels[0]), str(into / wheels[0].name)))
 
 
-def _work(own: Mapping[str, str], code: Path | None, done: Callable[[Done], None]) -> None:
+def _work(own: Mapping[str, str], code: Path | None, report: Callable[[Done], None]) -> None:
     """Do all the work with environment variables; `code`: folder in which code is counted."""
     environment = {**os.environ, **own}
     with tempfile.TemporaryDirectory() as out:
@@ -181,10 +181,10 @@ def _work(own: Mapping[str, str], code: Path | None, done: Callable[[Done], None
             words = work.words.format(out=out).split()
             what = ["-c", work.python] if work.python else ["-m", "musls", *words]
             command = [sys.executable, *what]
-            ended = subprocess.run(
+            process = subprocess.run(
                 command, env=environment, cwd=out, capture_output=True, text=True, check=False
             )
-            if ended.returncode != 0:
-                last = (ended.stderr.strip() or "no message").splitlines()[-1]
+            if process.returncode != 0:
+                last = (process.stderr.strip() or "no message").splitlines()[-1]
                 raise MuslsError(f"compiling {work.what} failed: {last}")
-            done(Done(work.what, time.monotonic() - begun_s, compiled_files(code) - before))
+            report(Done(work.what, time.monotonic() - begun_s, compiled_files(code) - before))

@@ -170,8 +170,8 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
             if replaces and os.path.lexists(older) and not os.path.lexists(out):
                 older.rename(out)
             if isinstance(error, OSError):
-                kept = f"; what was made is in {out}" if bag else ""
-                reason = f"output folder {out} cannot be written: {error.strerror or error}{kept}"
+                remark = f"; what was made is in {out}" if bag else ""
+                reason = f"output folder {out} cannot be written: {error.strerror or error}{remark}"
                 raise ResultError(reason) from error
             raise
         finally:
@@ -182,12 +182,12 @@ def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
 
 def _say_kept(error: BaseException, place: Path) -> None:
     """Add to an error where the flight is, or the flights are, made before it."""
-    kept = f"what was flown is kept in {place}"
+    remark = f"what was flown is kept in {place}"
     parts = any(place.glob("*/*/**/*.mcap"))
     if isinstance(error, StopRequested):
-        error.kept = kept if parts else error.kept or kept
-    elif isinstance(error, MuslsError) and kept not in str(error):
-        error.args = (f"{error}; {kept}",)
+        error.kept = remark if parts else error.kept or remark
+    elif isinstance(error, MuslsError) and remark not in str(error):
+        error.args = (f"{error}; {remark}",)
 
 
 ENDING = [n for n in signal.Signals if n.name in ("SIGINT", "SIGTERM", "SIGHUP")]

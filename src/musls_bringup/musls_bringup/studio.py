@@ -58,8 +58,8 @@ class RunFolders:
 
     def names(self) -> list[str]:
         """Names of the runs, newest first."""
-        found = [path for path in self.folder.glob("*/summary.json") if _is_flight(path.parent)]
-        return [p.parent.name for p in sorted(found, key=lambda p: -p.stat().st_mtime)]
+        paths = [path for path in self.folder.glob("*/summary.json") if _is_flight(path.parent)]
+        return [p.parent.name for p in sorted(paths, key=lambda p: -p.stat().st_mtime)]
 
     def options(self) -> list[dict[str, str]]:
         """Names with the load's error in the longest stage, for a list to choose from."""
@@ -78,8 +78,8 @@ class RunFolders:
 
     def designs(self) -> list[str]:
         """Names of the folders of `musls design`, newest first."""
-        found = sorted(self.folder.glob("*/design.html"), key=lambda p: -p.stat().st_mtime)
-        return [path.parent.name for path in found]
+        pages = sorted(self.folder.glob("*/design.html"), key=lambda p: -p.stat().st_mtime)
+        return [path.parent.name for path in pages]
 
     def design(self, name: str) -> Path:
         """The page of a design; other folders than these are not served."""
@@ -105,10 +105,10 @@ def _load_error(summary: Path, changed: float) -> str:
     try:
         content = read_json(summary)
         errors = content.get("errors", {}).get("load", {})
-        flown = [stage for stage in content.get("stages", ()) if stage["name"] in errors]
-        if not flown:
+        stages = [stage for stage in content.get("stages", ()) if stage["name"] in errors]
+        if not stages:
             return ""
-        longest = max(flown, key=lambda stage: stage["end_s"] - stage["start_s"])["name"]
+        longest = max(stages, key=lambda stage: stage["end_s"] - stage["start_s"])["name"]
         return f": load {1e3 * errors[longest]['translational_error_m']:.0f} mm in {longest}"
     except (MuslsError, AttributeError, KeyError, TypeError, ValueError):  # not as we wrote it
         return f": {summary.name} is damaged"
@@ -256,8 +256,8 @@ class CommandProcess:
         assert self._process.stderr is not None
         with self._process.stderr as lines:
             for line in lines:
-                if found := PAGE.search(line):
-                    self.page = found[1]
+                if match := PAGE.search(line):
+                    self.page = match[1]
                 elif self.said.startswith(ERROR):
                     self.said += f"\n{line.rstrip()}"
                 else:
@@ -290,9 +290,9 @@ class FlightProcess(CommandProcess):
         self.last_words()
         if not (self.out / "summary.json").is_file():
             return self.said
-        flown = read_json(self.out / "summary.json")
-        lines = [f"{'stopped' if flown['interrupted'] else 'flown'}: {self.out}"]
-        return "\n".join([*lines, *(f"{INVALID}{line}" for line in flown["warnings"])])
+        summary = read_json(self.out / "summary.json")
+        lines = [f"{'stopped' if summary['interrupted'] else 'flown'}: {self.out}"]
+        return "\n".join([*lines, *(f"{INVALID}{line}" for line in summary["warnings"])])
 
 
 # ---------- The page
@@ -361,13 +361,13 @@ def _add_settings(app: Dash) -> None:
     )
     def choose_key(key: str | None, scenario: str) -> tuple[str, str]:
         try:
-            known = settings(scenario) if key else {}
+            all_settings = settings(scenario) if key else {}
         except MuslsError as error:
             return str(error), ""
-        if key not in known:
+        if key not in all_settings:
             return CHOOSE, ""
-        value = known[key][0]
-        return explained(*known[key]), value if isinstance(value, str) else json.dumps(value)
+        value = all_settings[key][0]
+        return explained(*all_settings[key]), value if isinstance(value, str) else json.dumps(value)
 
     @app.callback(
         Output("overrides", "value"),
@@ -382,8 +382,8 @@ def _add_settings(app: Dash) -> None:
     def add(_: int, __: int, key: str | None, value: str | None, lines: str) -> Any:
         if not key or not value:
             return no_update, "Give the key a value first." if key else CHOOSE
-        kept = [line for line in lines.splitlines() if line.partition("=")[0] != key]
-        return "\n".join([*kept, f"{key}={value}"]), ""
+        rest = [line for line in lines.splitlines() if line.partition("=")[0] != key]
+        return "\n".join([*rest, f"{key}={value}"]), ""
 
 
 def _add_flights(app: Dash, runs: RunFolders) -> None:
@@ -417,8 +417,8 @@ def _add_flights(app: Dash, runs: RunFolders) -> None:
         looks: int,
         name: str,
         lines: str,
-        shown: str | None,
-        said: str,
+        selection: str | None,
+        message: str,
         tab: str | None,
         watch: list[str],
     ) -> Any:
@@ -433,21 +433,21 @@ def _add_flights(app: Dash, runs: RunFolders) -> None:
                 out = runs.folder / default_folder(scenario.name).name
                 own = flights[tab] = FlightProcess(name, overrides, out, bool(watch))
             except MuslsError as error:
-                said = FOR_A_SHELL.sub("", f"{ERROR}{error}")
+                message = FOR_A_SHELL.sub("", f"{ERROR}{error}")
         if "stop" in pressed and own:
             own.stop()
         if own and own.goes_on:
-            said = own.said
+            message = own.said
         elif own and tab:
             del flights[tab]
-            said = own.result()
-            shown = own.out.name if own.out.name in runs.names() else shown
+            message = own.result()
+            selection = own.out.name if own.out.name in runs.names() else selection
         options = runs.options()
         busy = tab in flights
-        wrong = any(line.startswith((INVALID, ERROR)) for line in said.splitlines())
+        wrong = any(line.startswith((INVALID, ERROR)) for line in message.splitlines())
         look = "warning" if wrong else "note"
         live = own.page if own and busy else ""
-        return said, look, busy, not busy, options, options, shown, tab, live, not live
+        return message, look, busy, not busy, options, options, selection, tab, live, not live
 
 
 def _add_comparison(app: Dash, runs: RunFolders) -> None:
@@ -465,9 +465,9 @@ def _add_comparison(app: Dash, runs: RunFolders) -> None:
     def show(name: str | None, other: str | None) -> tuple[str, str, str, str, bool]:
         if not name:
             return "", "", "", "", True
-        shown = {"show": name} | ({"with": other} if other and other != name else {})
-        address = f"/run?{urlencode(shown)}"
-        file = "_and_".join(shown.values()) + ".html"
+        query = {"show": name} | ({"with": other} if other and other != name else {})
+        address = f"/run?{urlencode(query)}"
+        file = "_and_".join(query.values()) + ".html"
         report = runs.folder / name / "report.html"
         link = f"/report?{urlencode({'of': name})}"
         return address, address, file, link, not report.is_file()
@@ -512,34 +512,34 @@ def _add_designs(app: Dash, runs: RunFolders) -> None:
         __: int,
         ___: int,
         shape: str,
-        shown: str | None,
-        said: str,
+        selection: str | None,
+        message: str,
         tab: str | None,
         *values: str | None,
     ) -> Any:
         pressed = ctx.triggered_prop_ids.values()
         own = searches.get(tab or "")
         if "design" in pressed and tab and own is None:
-            given = dict(zip(ASKED, [(value or "").strip() for value in values], strict=True))
-            words = [word for name, text in given.items() if text for word in (f"--{name}", text)]
+            texts = dict(zip(ASKED, [(value or "").strip() for value in values], strict=True))
+            words = [word for name, text in texts.items() if text for word in (f"--{name}", text)]
             try:
-                check_files(*given.values())
+                check_files(*texts.values())
                 out = runs.folder / default_folder(f"design_{shape}").name
                 own = searches[tab] = CommandProcess(["design", "--shape", shape, *words], out)
             except MuslsError as error:
-                said = f"{ERROR}{error}"
+                message = f"{ERROR}{error}"
         if "design_stop" in pressed and own:
             own.stop()
         if own and own.goes_on:
-            said = own.said
+            message = own.said
         elif own and tab:
             del searches[tab]
-            said = own.last_words()
+            message = own.last_words()
             if own.out.name in runs.designs():
-                said = f"designed: {own.out}"
-                shown = own.out.name
-        look = "warning" if said.startswith(ERROR) else "note"
-        return said, look, tab in searches, tab not in searches, runs.designs(), shown
+                message = f"designed: {own.out}"
+                selection = own.out.name
+        look = "warning" if message.startswith(ERROR) else "note"
+        return message, look, tab in searches, tab not in searches, runs.designs(), selection
 
     @app.callback(
         Output("design_page", "src"), Output("design_page", "hidden"), Input("designs", "value")
@@ -589,8 +589,8 @@ def _refusal(token: str) -> Any:
         return answer
     if secrets.compare_digest(request.cookies.get(cookie, "").encode(), token.encode()):
         return None
-    said = "musls studio: open the address that it printed, which ends in ?token=...\n"
-    return Response(said, 403, mimetype="text/plain")
+    text = "musls studio: open the address that it printed, which ends in ?token=...\n"
+    return Response(text, 403, mimetype="text/plain")
 
 
 def _layout(runs: RunFolders) -> html.Main:
@@ -711,9 +711,14 @@ def start(folder: Path, port: int) -> tuple[BaseWSGIServer, str]:
     token = secrets.token_urlsafe(24)
     app = build_app(RunFolders(folder), token)
     try:
-        with socket.create_server((HOST, port)) as bound:
+        with socket.create_server((HOST, port)) as server_socket:
             server = make_server(
-                HOST, port, app.server, threaded=True, request_handler=Quiet, fd=bound.fileno()
+                HOST,
+                port,
+                app.server,
+                threaded=True,
+                request_handler=Quiet,
+                fd=server_socket.fileno(),
             )
         return server, f"http://{HOST}:{server.port}/?token={token}"
     except OSError as error:

@@ -129,7 +129,7 @@ def _mission(
     if not points:
         raise ConfigError(f"{path}: no way-point in it")
     moves = [math.dist(one[:3], other[:3]) > 1e-6 for one, other in itertools.pairwise(points)]
-    apart = [point for point, moved in zip(points, [True, *moves], strict=True) if moved]
+    apart = [point for point, is_move in zip(points, [True, *moves], strict=True) if is_move]
     return GroundMission(apart, speed_m_s, left_out)
 
 

@@ -224,8 +224,8 @@ def check_xml(path: Path, above: tuple[Path, ...] = ()) -> None:
             if name not in ("file", "filename"):
                 continue
             for folder in folders:
-                for named in (text, Path(text).name):
-                    place = path.absolute().parent / folder / named
+                for candidate in (text, Path(text).name):
+                    place = path.absolute().parent / folder / candidate
                     if os.path.exists(place) and not os.path.isfile(place):
                         raise ConfigError(f"{path}: {shown(text)} is no file")
                     if element.tag == "include" and os.path.isfile(place) and place not in above:
@@ -246,9 +246,9 @@ def _parsed(path: Path) -> Element:
 def _with_prefixes(text: str) -> str:
     """XML without its comments, and with all prefixes declared."""
     text = re.sub("<!--.*?-->", "", text, flags=re.DOTALL)
-    used = set(re.findall(r"<([A-Za-z_][\w.-]*):", text))
-    used |= set(re.findall(r"\s([A-Za-z_][\w.-]*):[\w.-]+\s*=", text)) - {"xml", "xmlns"}
-    declared = "".join(f' xmlns:{prefix}="{prefix}"' for prefix in sorted(used))
+    prefixes = set(re.findall(r"<([A-Za-z_][\w.-]*):", text))
+    prefixes |= set(re.findall(r"\s([A-Za-z_][\w.-]*):[\w.-]+\s*=", text)) - {"xml", "xmlns"}
+    declared = "".join(f' xmlns:{prefix}="{prefix}"' for prefix in sorted(prefixes))
     return re.sub(r"<[A-Za-z_][\w.:-]*", rf"\g<0>{declared}", text, count=1)
 
 
@@ -295,7 +295,7 @@ def _with_meshes(root: Element, path: Path) -> str:
     MuJoCo does not resolve paths of ROS packages. Visual meshes are left out: mass and inertia are
     in the file.
     """
-    lost = []
+    lost_names = []
     for link in root.iter("link"):
         for visual in link.findall("visual"):
             link.remove(visual)
@@ -306,11 +306,13 @@ def _with_meshes(root: Element, path: Path) -> str:
             file = next(filter(os.path.isfile, _mesh_places(name, path, root)), None)
             if file is None or file.suffix.lower() not in MESHES:
                 link.remove(shape)
-                lost.append(name)
+                lost_names.append(name)
             else:
                 mesh.set("filename", str(file.absolute()))
-    if lost:
-        names = ", ".join(map(shown, lost[:3])) + (f" and {len(lost) - 3} more" * (len(lost) > 3))
+    if lost_names:
+        names = ", ".join(map(shown, lost_names[:3])) + (
+            f" and {len(lost_names) - 3} more" * (len(lost_names) > 3)
+        )
         kinds = ", ".join(MESHES)
         warnings.warn(f"{path}: {names} left out: no such file, or not {kinds}", stacklevel=3)
     own = root.find("mujoco")
@@ -335,8 +337,8 @@ def _mesh_places(name: str, path: Path, root: Element) -> list[Path]:
     places = [above / inside for above in folder.parents if above.name == package]
     places += [above / package / inside for above in folder.parents]
     for variable, share in (("AMENT_PREFIX_PATH", "share"), ("ROS_PACKAGE_PATH", "")):
-        known = filter(None, os.environ.get(variable, "").split(":"))
-        places += [Path(place) / share / package / inside for place in known]
+        folders = filter(None, os.environ.get(variable, "").split(":"))
+        places += [Path(place) / share / package / inside for place in folders]
     return [*places, beside / Path(name).name]
 
 
@@ -369,9 +371,9 @@ def _one_model(root: Element, path: Path) -> Element:
         return model
     free = [model for model in world.findall("model") if model.findtext("static") != "true"]
     flying = [model for model in free if motor_plugins(model) or bladed_rotors(model)]
-    for chosen in (free, flying):
-        if len(chosen) == 1:
-            return chosen[0]
+    for models in (free, flying):
+        if len(models) == 1:
+            return models[0]
     names = ", ".join(model.get("name", "") for model in free) or "none"
     raise ValueError(
         f"a world; of its own models that are not static one is read, it has {names}. What it "
@@ -382,7 +384,7 @@ def _one_model(root: Element, path: Path) -> Element:
 def _flat(model: Element, path: Path, above: tuple[Path, ...]) -> Element:
     """A model in the place of which its own and its inner links stand, each with its pose."""
     inner: dict[str, tuple[Element, bool]] = {}
-    named = {element.get("name", ""): element for element in model if element.get("name")}
+    by_name = {element.get("name", ""): element for element in model if element.get("name")}
     for element in model.findall("model"):
         inner[element.get("name", "")] = _flat(element, path, above), False
     for include in model.findall("include"):
@@ -391,36 +393,36 @@ def _flat(model: Element, path: Path, above: tuple[Path, ...]) -> Element:
         name = include.findtext("name", "").strip() or part.get("name", "")
         if include.find("pose") is None and (own := part.find("pose")) is not None:
             include.append(own)
-        named[name] = include
+        by_name[name] = include
         inner[name] = part, merged
     flat = Element("model", {"name": model.get("name", "")})
     if (own := model.find("pose")) is not None:
         flat.append(own)
     waiting = list(inner)
-    known = dict(named)
+    frames = dict(by_name)
     while waiting:  # some stand in links of others
-        name = next((n for n in waiting if _leads_somewhere(named[n], known)), waiting[0])
+        name = next((n for n in waiting if _leads_somewhere(by_name[n], frames)), waiting[0])
         (part, merged) = inner[name]
-        place = _in_model(named[name], known)
+        place = _in_model(by_name[name], frames)
         waiting.remove(name)
         for element in part:
             if element.tag != "pose":
-                flat.append(moved := _moved(element, place, "" if merged else f"{name}::"))
-                known.setdefault(moved.get("name", ""), moved)
+                flat.append(element_copy := _moved(element, place, "" if merged else f"{name}::"))
+                frames.setdefault(element_copy.get("name", ""), element_copy)
     for element in model:
         if element.tag in ("link", "joint", "frame"):
-            known = named | {e.get("name", ""): e for e in flat if e.get("name")}
-            flat.append(_placed(element, _in_model(element, known)))
+            frames = by_name | {e.get("name", ""): e for e in flat if e.get("name")}
+            flat.append(_placed(element, _in_model(element, frames)))
         elif element.tag == "plugin":
             flat.append(element)
     return flat
 
 
-def _leads_somewhere(element: Element, known: Mapping[str, Element]) -> bool:
+def _leads_somewhere(element: Element, frames: Mapping[str, Element]) -> bool:
     """Whether what a pose is relative to is known."""
     pose = element.find("pose")
     above = None if pose is None else pose.get("relative_to")
-    return above in (None, "", "__model__") or above in known
+    return above in (None, "", "__model__") or above in frames
 
 
 def _included(include: Element, path: Path) -> Path:
@@ -442,28 +444,28 @@ def _included(include: Element, path: Path) -> Path:
 
 def _placed(element: Element, place: Pose) -> Element:
     """A copy of a link, joint or frame at a pose in the model."""
-    found = copy.copy(element)
-    for pose in found.findall("pose"):
-        found.remove(pose)
-    found.attrib = {k: v for k, v in element.attrib.items() if k != "attached_to"}
+    result = copy.copy(element)
+    for pose in result.findall("pose"):
+        result.remove(pose)
+    result.attrib = {k: v for k, v in element.attrib.items() if k != "attached_to"}
     position, (w, x, y, z) = place
-    pose = ElementTree.SubElement(found, "pose", {"relative_to": "__model__"})
+    pose = ElementTree.SubElement(result, "pose", {"relative_to": "__model__"})
     pose.text = " ".join(repr(float(value)) for value in (*position, x, y, z, w))
-    return found
+    return result
 
 
 def _moved(element: Element, place: Pose, prefix: str) -> Element:
     """A link, joint, frame or plugin of an inner model as one of the outer model."""
-    found = copy.deepcopy(element)
+    result = copy.deepcopy(element)
     if element.tag != "plugin":
         position, q = _pose(element)
-        found = _placed(found, (place[0] + rotate(place[1], position), product(place[1], q)))
-        found.set("name", prefix + found.get("name", ""))
+        result = _placed(result, (place[0] + rotate(place[1], position), product(place[1], q)))
+        result.set("name", prefix + result.get("name", ""))
     for tag in ("parent", "child", "linkName", "jointName", "link_name"):
-        for inner in found.iter(tag):
+        for inner in result.iter(tag):
             if (inner.text or "").strip() != "world":
                 inner.text = prefix + (inner.text or "").strip()
-    return found
+    return result
 
 
 def _joints(model: Element) -> list[str]:
@@ -526,7 +528,7 @@ def _pose(element: Element) -> Pose:
     return values[:3], from_roll_pitch_yaw(angles)
 
 
-def _in_model(element: Element, named: Mapping[str, Element], depth: int = 0) -> Pose:
+def _in_model(element: Element, by_name: Mapping[str, Element], depth: int = 0) -> Pose:
     """Pose of a link, joint or frame in its model, by way of those that it is given in."""
     pose = element.find("pose")
     above = None
@@ -539,30 +541,30 @@ def _in_model(element: Element, named: Mapping[str, Element], depth: int = 0) ->
     position, q = _pose(element)
     if above in (None, "", "__model__"):
         return position, q
-    if above not in named or depth > len(named):
+    if above not in by_name or depth > len(by_name):
         raise ValueError(
             f"{element.get('name') or element.findtext('uri')}: its pose is relative to '{above}', "
             "which leads nowhere"
         )
-    place, turn = _in_model(named[above], named, depth + 1)
+    place, turn = _in_model(by_name[above], by_name, depth + 1)
     return place + rotate(turn, position), product(turn, q)
 
 
 def _add_inertia(body: Any, inertial: Element | None) -> None:
     """Mass and inertia of a link; SDF's defaults are 1 kg and 1 kg m^2."""
-    found = inertial if inertial is not None else Element("inertial")
+    element = inertial if inertial is not None else Element("inertial")
     moments = {
-        axes: float(found.findtext(f"inertia/i{axes}", "1" if axes[0] == axes[1] else "0"))
+        axes: float(element.findtext(f"inertia/i{axes}", "1" if axes[0] == axes[1] else "0"))
         for axes in ("xx", "yy", "zz", "xy", "xz", "yz")
     }
     if not np.isfinite([*moments.values()]).all():
         raise ValueError("<inertia>: must be finite numbers")
     xx, yy, zz, xy, xz, yz = moments.values()
-    position, q = _pose(found)
+    position, q = _pose(element)
     turn = matrix(q)
     inertia = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
     body.explicitinertial = True
-    body.mass = float(found.findtext("mass", "1"))
+    body.mass = float(element.findtext("mass", "1"))
     body.ipos = position
     body.fullinertia = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
 
@@ -582,9 +584,11 @@ def _add_shape(body: Any, collision: Element, density_kg_m3: float) -> None:
         "sphere": (mjtGeom.mjGEOM_SPHERE, [radius, 0.0, 0.0]),
     }
     if shape.tag not in sizes:
-        known = ", ".join(sizes)
+        shape_names = ", ".join(sizes)
         name = f"{body.name}, collision {collision.get('name')}"
-        warnings.warn(f"{name}: <{shape.tag}> is left out, but {known} are read", stacklevel=2)
+        warnings.warn(
+            f"{name}: <{shape.tag}> is left out, but {shape_names} are read", stacklevel=2
+        )
         return
     kind, size = sizes[shape.tag]
     position, q = _pose(collision)
@@ -595,8 +599,8 @@ def _scale_to(body: Any, mass_kg: str) -> None:
     """Scale the densities of a body's shapes so that it has a mass, as libsdformat does."""
     import mujoco
 
-    wanted = float(mass_kg)
-    if not 0.0 < wanted < LARGEST:
+    target_kg = float(mass_kg)
+    if not 0.0 < target_kg < LARGEST:
         raise ValueError(f"{body.name}: <mass>{shown(mass_kg)}</mass>: must be above 0")
     trial = mujoco.MjSpec()
     alone = trial.worldbody.add_body()
@@ -606,7 +610,7 @@ def _scale_to(body: Any, mass_kg: str) -> None:
     if not mass > 0.0:
         raise ValueError(f"{body.name}: its shapes have no mass")
     for geom in body.geoms:
-        geom.density *= wanted / mass
+        geom.density *= target_kg / mass
 
 
 def _merged(model: Any, data: Any, path: Path, rotors: Set[str]) -> RigidBody:

@@ -68,10 +68,10 @@ class MotorTable(RotorTable):
         with naming(path):
             head, *rows = list(rows_of(read_lines(path))) or [TextRow(1, [])]
             columns = _columns_of(head.cells)
-            for needed in ("thrust", "speed"):
-                if needed not in columns:
+            for quantity in ("thrust", "speed"):
+                if quantity not in columns:
                     raise ConfigError(
-                        f"no column of the {needed} with its unit, such as Thrust (g) or RPM; "
+                        f"no column of the {quantity} with its unit, such as Thrust (g) or RPM; "
                         f"columns: {', '.join(head.cells) or 'none'}"
                     )
             values = _values_of(rows, head.cells, columns)
@@ -91,11 +91,11 @@ class MotorTable(RotorTable):
         torque_n_m = self.torque_n_m
         power_w = self.power_w
 
-        def missed(found: Array) -> Array:
+        def missed(guess: Array) -> Array:
             motor = Motor(
                 speed_constant_rpm_v=speed_constant_rpm_v,
-                resistance_ohm=found[0],
-                idle_current_a=found[1],
+                resistance_ohm=guess[0],
+                idle_current_a=guess[1],
             )
             currents = [motor.current_a(torque) for torque in torque_n_m]
             volts = map(motor.voltage_v, self.speed_rad_s, currents)
@@ -113,7 +113,7 @@ class MotorTable(RotorTable):
 
 def _columns_of(names: Sequence[str]) -> dict[str, list[tuple[int, float]]]:
     """Places and sizes of the units of the columns of each quantity; the thrust first."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    columns: dict[str, list[tuple[int, float]]] = {}
     for quantity, (words, units) in _QUANTITIES.items():
         for k, name in enumerate(names):
             head = re.match(rf"\s*({words})\b([^(\[]*)(?:[(\[]([^)\]]*)[)\]])?\s*$", name, re.I)
@@ -124,8 +124,8 @@ def _columns_of(names: Sequence[str]) -> dict[str, list[tuple[int, float]]]:
                 unit = (head[2].split() or [head[1].split()[-1] if head[1] else ""])[-1].lower()
                 unit = unit if unit in units else ""
             if unit in units:
-                found.setdefault(quantity, []).append((k, units[unit]))
-    return found
+                columns.setdefault(quantity, []).append((k, units[unit]))
+    return columns
 
 
 def _values_of(

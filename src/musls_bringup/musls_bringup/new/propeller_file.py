@@ -179,8 +179,8 @@ def _number(text: str) -> float:
 def _positive(texts: Sequence[str]) -> Iterator[_Row]:
     """A row whose numbers are above 0; text where a number belongs is refused."""
     rpm, thrust, power = (_number(text) for text in texts)
-    lost = [text for text in texts if math.isnan(_number(text)) and "nan" not in text.lower()]
-    if lost:
-        raise ConfigError(f"{shown(lost[0])} is no number")
+    bad_texts = [text for text in texts if math.isnan(_number(text)) and "nan" not in text.lower()]
+    if bad_texts:
+        raise ConfigError(f"{shown(bad_texts[0])} is no number")
     if all(0.0 < number < math.inf for number in (rpm, thrust, power)):
         yield rpm, thrust, power

@@ -32,13 +32,13 @@ MOST_THRUST_N = 1e4
 
 def motor_plugins(root: Element) -> list[Element]:
     """Gazebo's motor plugins of an SDF or URDF file, in the order of the motors."""
-    found = [plugin for plugin in root.iter("plugin") if plugin.find("motorConstant") is not None]
+    plugins = [plugin for plugin in root.iter("plugin") if plugin.find("motorConstant") is not None]
 
     def number(plugin: Element) -> int:
         tag = "motorNumber" if plugin.find("motorNumber") is not None else "actuator_number"
         return int(_number(plugin, tag, 0.0))
 
-    return sorted(found, key=number)
+    return sorted(plugins, key=number)
 
 
 def plugin_rotor(motor: Element, points_m: Mapping[str, Array]) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def bladed_rotors(root: Element) -> list[BladedRotor]:
     for plugin in root.iter("plugin"):
         if plugin.find("cla") is not None and plugin.find("cp") is not None:
             blades.setdefault(plugin.findtext("link_name", "").strip(), []).append(plugin)
-    found = list[tuple[int, BladedRotor]]()
+    pairs = list[tuple[int, BladedRotor]]()
     for control in root.iter("control"):
         name = control.findtext("jointName", "").strip()
         joint = joints.get(name)
@@ -158,8 +158,8 @@ def bladed_rotors(root: Element) -> list[BladedRotor]:
         channel = control.get("channel") or control.findtext("channel", "").strip() or "0"
         if not channel.isdecimal():
             raise ValueError(f"channel {shown(channel)}: must be a whole number")
-        found.append((int(channel), rotor))
-    return [rotor for _, rotor in sorted(found, key=lambda pair: pair[0])]
+        pairs.append((int(channel), rotor))
+    return [rotor for _, rotor in sorted(pairs, key=lambda pair: pair[0])]
 
 
 def _number(element: Element, tag: str, usual: float | None) -> float:
@@ -206,9 +206,9 @@ def actuator_rotors(
         moment = model.actuator_gear[i, 3:]
         name = model.actuator(i).name
         site = model.site(model.actuator_trnid[i, 0]).name
-        tilted = np.abs(model.site_quat[model.actuator_trnid[i, 0], 1:3]).max() > 1e-6
+        is_tilted = np.abs(model.site_quat[model.actuator_trnid[i, 0], 1:3]).max() > 1e-6
         full_n = model.actuator_ctrlrange[i, 1] * force[2] * model.actuator_gainprm[i, 0]
-        along_z = not (tilted or force[:2].any() or moment[:2].any())
+        along_z = not (is_tilted or force[:2].any() or moment[:2].any())
         if not along_z or not full_n > 0.0 or site not in points_m:
             raise ValueError(
                 f"actuator {name}: must be a motor at a named site with ctrlrange, that pushes "

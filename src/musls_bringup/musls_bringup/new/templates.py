@@ -166,8 +166,10 @@ def imported_load(body: RigidBody, names: Sequence[str], file: str) -> StartingL
 def _inertia(inertia: Array) -> list[str]:
     """The key, each entry to ten digits: a rod's moments differ by orders, a plate's add up."""
     moments = np.diag(inertia)
-    kept = np.where(np.abs(inertia) > NO_PRODUCT * np.sqrt(np.outer(moments, moments)), inertia, 0)
-    lines = ", ".join(f"[{', '.join(f'{entry + 0.0:.10g}' for entry in row)}]" for row in kept)
+    entries = np.where(
+        np.abs(inertia) > NO_PRODUCT * np.sqrt(np.outer(moments, moments)), inertia, 0
+    )
+    lines = ", ".join(f"[{', '.join(f'{entry + 0.0:.10g}' for entry in row)}]" for row in entries)
     return [f"inertia_kg_m2: [{lines}]   # about the centre of mass"]
 
 
@@ -182,8 +184,8 @@ def _row(values: Sequence[float] | Array) -> str:
 def rows(values: Array) -> list[str]:
     """Rows of a matrix as YAML, to five digits of the largest number in it."""
     largest = np.abs(values).max()
-    rounded = np.round(values, 4 - math.floor(math.log10(largest))) if largest else values
-    return [f"[{', '.join(f'{number + 0.0:g}' for number in row)}]" for row in rounded]
+    rounded_values = np.round(values, 4 - math.floor(math.log10(largest))) if largest else values
+    return [f"[{', '.join(f'{number + 0.0:g}' for number in row)}]" for row in rounded_values]
 
 
 # ---------- Cables
