@@ -59,8 +59,8 @@ def hubs_of(text: str, file: str, wheelbase_m: float, above_m: float) -> Hubs:
         return _at_ends(arms, wheelbase_m, above_m)
     if (mixer := _MIXER.search(text)) is not None:
         if (arms := BETAFLIGHT.get(mixer[1].upper())) is None:
-            allowed = " or ".join(BETAFLIGHT)
-            raise ConfigError(f"{file}: mixer {mixer[1]}: must be {allowed}, or give --rotors")
+            choices = " or ".join(BETAFLIGHT)
+            raise ConfigError(f"{file}: mixer {mixer[1]}: must be {choices}, or give --rotors")
         if _REVERSED.search(text):
             arms = tuple((angle, OTHER[spin]) for angle, spin in arms)
         return _at_ends(arms, wheelbase_m, above_m)
@@ -108,17 +108,17 @@ def px4_hubs(text: str, file: str) -> list[tuple[Array, str]]:
     or the table of `ulog_params`; comments do not count. PX4's x is forward, y right, z down from
     the centre of mass.
     """
-    found: dict[str, float] = {}
+    parameters: dict[str, float] = {}
     for line in text.splitlines():
         for name, value in _PARAMETER.findall(line.partition("#")[0]):
             try:
-                found[name.lstrip("_")] = float(value)
+                parameters[name.lstrip("_")] = float(value)
             except ValueError:
                 raise ConfigError(
                     f"{file}: CA_ROTOR{name} = {shown(value)}: must be a number"
                 ) from None
-    numbers = sorted({int(name.split("_")[0]) for name in found if name[0].isdigit()})
-    count = int(found.get("COUNT", len(numbers)))
+    numbers = sorted({int(name.split("_")[0]) for name in parameters if name[0].isdigit()})
+    count = int(parameters.get("COUNT", len(numbers)))
     if count < 4 or len(numbers) < count:
         raise ConfigError(
             f"{file}: CA_ROTOR... of {len(numbers)} rotors in it, at least 4 of each; read are "
@@ -127,10 +127,10 @@ def px4_hubs(text: str, file: str) -> list[tuple[Array, str]]:
         )
     hubs = []
     for i in numbers[:count]:
-        if found.get(f"{i}_AX", 0.0) or found.get(f"{i}_AY", 0.0):
+        if parameters.get(f"{i}_AX", 0.0) or parameters.get(f"{i}_AY", 0.0):
             raise ConfigError(f"{file}: CA_ROTOR{i}_AX, _AY: tilted rotors are not modelled")
-        x, y, z = (found.get(f"{i}_{axis}", 0.0) for axis in ("PX", "PY", "PZ"))
-        km = found.get(f"{i}_KM", 0.05)  # PX4's own default
+        x, y, z = (parameters.get(f"{i}_{axis}", 0.0) for axis in ("PX", "PY", "PZ"))
+        km = parameters.get(f"{i}_KM", 0.05)  # PX4's own default
         if km == 0.0:
             raise ConfigError(
                 f"{file}: CA_ROTOR{i}_KM = 0 does not say how the rotor spins: give a positive "
