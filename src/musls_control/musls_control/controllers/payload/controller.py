@@ -60,9 +60,9 @@ THRUST_SHARE = 0.95
 LARGEST_TILT_RAD = 0.785
 """Largest tilt that is commanded, as PX4's own limit (MPC_TILTMAX_AIR)."""
 
-MOST_GROWTH = 0.2
+MOST_GROWTH = 0.3
 """Largest growth of the push that places are shifted for, over the load's weight and times the root
-of g over l: against a third of the weight they go in 1.7 of these times."""
+of g over l: against a third of the weight they go in one of these times."""
 
 _DISTANCE_FACTOR = 1.2
 """Least distance of two drones over the one at which their rotor tips can touch."""
