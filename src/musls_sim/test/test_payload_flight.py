@@ -206,13 +206,16 @@ def test_default_gains_hold_every_shipped_system(name, output):
 
 
 @pytest.mark.slow
-def test_the_yaw_of_a_load_on_undamped_cables_dies_away():
+@pytest.mark.parametrize(("feedback", "most_rad"), [("directions", 0.01), ("places", 0.02)])
+def test_the_yaw_of_a_load_on_undamped_cables_dies_away(feedback, most_rad):
     """Spread massless cables swing in yaw with 1 Hz, faster than drones can answer.
 
     Late feedback of the rate would make it grow by half every four seconds: 0.03 rad after 4 s,
-    0.3 rad after 20 s, and the load tumbles.
+    0.3 rad after 20 s, and the load tumbles. Drones in their places damp it a little, 0.024 rad
+    in the beginning.
     """
-    chosen = scenario("circle_payload", "controller.output=direct", "cable_model=massless")
+    keys = f"controller={{kind: payload, output: direct, feedback: {feedback}}}"
+    chosen = scenario("circle_payload", keys, "cable_model=massless")
     yaws = []
     with Session(chosen) as session:
         while session.time_s < 20.0:
@@ -221,7 +224,7 @@ def test_the_yaw_of_a_load_on_undamped_cables_dies_away():
                 yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
                 yaws.append(np.sin(yaw - session.reference.yaw_rad))
             session.advance(5)
-    assert np.sqrt(np.mean(np.square(yaws))) < 0.01
+    assert np.sqrt(np.mean(np.square(yaws))) < most_rad
 
 
 @pytest.mark.slow

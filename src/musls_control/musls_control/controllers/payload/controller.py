@@ -313,12 +313,12 @@ class PayloadController(TiedToMemory, Controller):
             "horizontal_1_s2": gains.position_1_s2[0],
             "horizontal_1_s": gains.velocity_1_s[0],
             "height_1_s2": gains.position_1_s2[2],
-            "roll_1_s2": gains.attitude_1_s2[0],
-            "yaw_1_s2": gains.attitude_1_s2[2],
-            "yaw_1_s": gains.rate_1_s[2],
             "observer_1_s": float(self._load["observer_rate"][0]),
             "lag_ms": 1e3 * derived.actuator.lag_s,
         }
+        if not derived.holds_places:
+            found["roll_1_s2"], _, found["yaw_1_s2"] = gains.attitude_1_s2
+            found["yaw_1_s"] = gains.rate_1_s[2]
         for name, loop in derived.loops.items():
             found |= {f"{name}_{key}": value for key, value in loop.numbers.items()}
         calls = float(self._load["calls"][0])

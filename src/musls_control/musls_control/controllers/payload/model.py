@@ -367,6 +367,11 @@ class Derived:
     compliance_m_n: Array
 
     @property
+    def holds_places(self) -> bool:
+        """Whether places of the drones are fed back: nothing then turns the load by itself."""
+        return bool(self.compliance_m_n.any())
+
+    @property
     def loops(self) -> dict[str, Margins]:
         """Margins by loop: of the load, and of drones against each other ("spread")."""
         found = {"horizontal": self.horizontal.load}
