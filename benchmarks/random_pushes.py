@@ -5,7 +5,7 @@ pushed aside with a third of its weight for two seconds. Run as a program it wri
 seed (a count, and the first seed if that is not 0), and at the end how many were lost and how many
 erred less:
 
-    python benchmarks/random_pushes.py 100 7000 payload > benchmarks/random_pushes.csv
+    python benchmarks/random_pushes.py 100 9000 payload direct > benchmarks/random_pushes.csv
 """
 
 from __future__ import annotations

@@ -5,14 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from musls_control.controllers import ControlSetup
+from musls_control.controllers.payload.model import PayloadModel
 from musls_control.controllers.payload.synthesis import (
     SPREADING,
     TRACKING,
     Actuator,
     Hanging,
     horizontal_gains,
+    place_gains,
     yaw_gains,
 )
+from musls_description.hanging.cone import Cone
+from musls_description.system.system_files import load_system
 
 G, TURN_S = 9.81, 0.08
 
@@ -113,3 +118,41 @@ def test_the_yaw_of_a_load_of_little_inertia_keeps_most_of_the_demand(radius_sha
     assert found.share >= 0.8 and found.load.phase_deg >= 32.0
     felt = (1.0 - 0.12 / found.direction_1_s2) * 33.0
     assert found.position_1_s2 == pytest.approx(felt, rel=0.3)
+
+
+def model_of(name):
+    """Model of a shipped system in a formation of 1.2 m radius, 2 m above the load."""
+    cone = Cone(radius_m=0.0 if name == "x500_solo" else 1.2, height_m=2.0)
+    return PayloadModel(ControlSetup(load_system(name), cone, G, 0.004))
+
+
+def test_a_load_on_one_cable_goes_aside_as_a_pendulum_does():
+    """A push d leans cable and load by d / (m g): its centre goes aside by (l + z) d / (m g)."""
+    model = model_of("x500_solo")
+    (soft, stiff), compliance = model.held(1e4, 1e4)
+    length_m = model.lengths_m[0] + model.attachments_m[0, 2]
+    expected = length_m / (model.mass_kg * G)
+    np.testing.assert_allclose(np.diag(compliance)[:2], expected, rtol=1e-3)
+    assert soft.load_1_s2 == pytest.approx(stiff.load_1_s2, rel=1e-6)
+    assert soft.load_1_s2 == pytest.approx(G / length_m, rel=0.05)
+
+
+def test_cables_that_spread_hold_the_load_more_firmly_than_one():
+    spread = model_of("x500_quad")
+    (soft, _), _ = spread.held(2.0, 8.0)
+    assert soft.load_1_s2 > 1.2 * spread.hanging.load_1_s2
+    drones = actuator(TURN_S, 0.04)
+    gains = place_gains((soft, replace(soft, load_1_s2=3.0 * soft.load_1_s2)), drones, alone=False)
+    for factor in (1.0, 3.0):  # one set of gains for both axes
+        along = replace(soft, load_1_s2=factor * soft.load_1_s2)
+        through = (gains.direction_1_s2 + soft.load_1_s2) / soft.load_1_s2
+        own = gains.direction_1_s2 - soft.drone_1_s2
+        direction = own + along.drone_1_s2
+        back = through * along.load_1_s2 / (direction + along.load_1_s2)
+        likewise = replace(
+            gains,
+            direction_1_s2=direction,
+            position_1_s2=back * gains.position_1_s2,
+            velocity_1_s=back * gains.velocity_1_s,
+        )
+        assert growth_1_s(along, likewise, TURN_S, 0.04) < 0.0

@@ -152,11 +152,11 @@ def test_fifty_flights_are_consistent_on_three_systems_and_three_cable_models(dr
 
 @pytest.mark.parametrize(("speed_m_s", "radius_m"), [(3.0, 1.0), (6.0, 2.0)])
 def test_filter_that_has_lost_a_crashed_load_begins_anew_and_says_so(speed_m_s, radius_m):
-    """Two drones that `payload` cannot hold drag their load over the ground, and themselves."""
+    """Two drones that feedback of directions cannot hold drag their load over the ground."""
     stage = {"kind": "circle", "radius_m": radius_m, "speed_m_s": speed_m_s, "height_m": 3.0}
     chosen = scenario(
         2, mission={"stages": [stage | {"repetitions": 3}]}, estimation={"load": "ekf"},
-        controller="payload",
+        controller={"kind": "payload", "feedback": "directions"},
     )  # fmt: skip
     with Session(chosen, force=True) as session:
         estimator = session.components.load_estimation.estimator

@@ -97,7 +97,8 @@ def test_gains_follow_from_the_airframe(airframe, output, tmp_path):
                 tilt = np.linalg.norm(session.state.orientation_wxyz[0, 1:3])
                 swing.append([session.time_s, np.linalg.norm(gap), tilt])
     time_s, far_m, tilt = np.array(swing).T
-    assert tilt.max() < 0.25  # half the angle; drones that answer fast tilt the load with them
+    assert tilt.max() < 0.45  # half the angle
+    assert tilt[time_s > ahead_s + 5.0].max() < 0.05
     assert far_m[time_s > ahead_s + 5.0].max() < 0.7 * far_m.max()
 
 
@@ -122,13 +123,59 @@ def pushed(system, controller, *overrides):
     return np.array(away).T
 
 
+def test_spread_cables_hold_a_load_below_drones_in_their_places():
+    """Five, pushed by 0.3 of the weight: 0.29 m on average, formation 0.71, directions 2.6 m."""
+    data = {
+        "system": {
+            "name": "five",
+            "load": {
+                "mass_kg": 2.0,
+                "shape": {"kind": "box", "size_m": [0.8, 0.8, 0.15]},
+                "cable_attachments_m": [
+                    [round(0.4 * np.cos(a), 4), round(0.4 * np.sin(a), 4), 0.075]
+                    for a in 2.0 * np.pi * np.arange(5) / 5.0
+                ],
+            },
+            "drones": {"from": "x500"},
+            "cables": {"length_m": 16.0, "material": "polyester", "diameter_m": 0.001, "links": 10},
+        },
+        "cable_model": "massless",
+        "start": "air",
+        "mission": {"stages": [{"kind": "hold", "position_m": [0, 0, 5], "duration_s": 12}]},
+        "events": [
+            {"kind": "poke", "when": {"time_s": 1}, "body": "load", "force_enu_n": [6, 0, 0],
+             "duration_s": 2}
+        ],
+    }  # fmt: skip
+    away = {}
+    for name, keys in {
+        "formation": {"kind": "formation"},
+        "places": {"kind": "payload"},
+        "directions": {"kind": "payload", "feedback": "directions"},
+    }.items():
+        with Session(load_scenario(data | {"controller": keys})) as session:
+            gaps = []
+            while session.time_s < 11.0:
+                session.advance(5)
+                gap = session.reference.position_enu_m - session.state.position_enu_m[0]
+                gaps.append(np.linalg.norm(gap))
+        away[name] = np.mean(gaps)
+    assert away["places"] < 0.8 * away["formation"] < away["directions"]
+
+
+def test_what_only_feedback_of_directions_has_is_told():
+    chosen = scenario("hold", "controller={kind: payload, feedback: places, feed_forward: full}")
+    with pytest.raises(ConfigError, match=r"feed_forward = full is for controller\.feedback"):
+        Session(chosen)
+
+
 @pytest.mark.parametrize("output", ["direct", "autopilot"])
 def test_after_a_push_it_is_no_worse_than_the_formation(output):
     """Farthest, and place and swing ten seconds later; cables that brake reach 0.96 m."""
     time_s, far_m, swing_deg = pushed("solo", f"{{kind: payload, output: {output}}}")
     _, base_m, base_deg = pushed("solo", "formation")
     late = time_s > 12.0
-    assert far_m.max() < 0.6 * base_m.max()
+    assert far_m.max() < 0.7 * base_m.max()
     assert far_m[late].max() < 0.5 * base_m[late].max()
     assert swing_deg[late].max() < 0.5 * base_deg[late].max()
 
@@ -159,13 +206,16 @@ def test_default_gains_hold_every_shipped_system(name, output):
 
 
 @pytest.mark.slow
-def test_the_yaw_of_a_load_on_undamped_cables_dies_away():
+@pytest.mark.parametrize(("feedback", "most_rad"), [("directions", 0.01), ("places", 0.02)])
+def test_the_yaw_of_a_load_on_undamped_cables_dies_away(feedback, most_rad):
     """Spread massless cables swing in yaw with 1 Hz, faster than drones can answer.
 
     Late feedback of the rate would make it grow by half every four seconds: 0.03 rad after 4 s,
-    0.3 rad after 20 s, and the load tumbles.
+    0.3 rad after 20 s, and the load tumbles. Drones in their places damp it a little, 0.024 rad
+    in the beginning.
     """
-    chosen = scenario("circle_payload", "controller.output=direct", "cable_model=massless")
+    keys = f"controller={{kind: payload, output: direct, feedback: {feedback}}}"
+    chosen = scenario("circle_payload", keys, "cable_model=massless")
     yaws = []
     with Session(chosen) as session:
         while session.time_s < 20.0:
@@ -174,7 +224,7 @@ def test_the_yaw_of_a_load_on_undamped_cables_dies_away():
                 yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
                 yaws.append(np.sin(yaw - session.reference.yaw_rad))
             session.advance(5)
-    assert np.sqrt(np.mean(np.square(yaws))) < 0.01
+    assert np.sqrt(np.mean(np.square(yaws))) < most_rad
 
 
 @pytest.mark.slow

@@ -225,8 +225,10 @@ def _closed_loops(scenario: Scenario) -> Iterator[str]:
     derived = controller.derived
     gains = controller.gains
     lag_s = derived.actuator.lag_s
-    yield f"closed loop: controller payload, drones answer after {1e3 * lag_s:.0f} ms"
-    for name in (*POSITION, *ATTITUDE, "cable_direction_1_s2", "cable_rate_1_s"):
+    by = "places of the drones" if derived.holds_places else "directions of the cables"
+    yield f"closed loop: controller payload by {by}, drones answer after {1e3 * lag_s:.0f} ms"
+    turning = () if derived.holds_places else ATTITUDE
+    for name in (*POSITION, *turning, "cable_direction_1_s2", "cable_rate_1_s"):
         values = np.atleast_1d(getattr(gains, name))
         yield f"  {name}: {', '.join(f'{value:.3g}' for value in values)}"
     for name, loop in derived.loops.items():

@@ -17,6 +17,8 @@ The acceleration of the load is the one that is asked of it. The one that the pa
 cables give (`feed_forward: full`) would be exact for drones that turn at once. Of real ones it asks
 to take away the swing of the load against them, which comes late and drives it.
 
+With `feedback: places` all of the above is for the planned motion alone, see `places`.
+
 Drones that cannot give their force, by thrust or tilt, are spared together: the horizontal parts of
 all forces go by the same share from those that carry the load at rest towards those that are
 wanted, and where that is not enough the vertical ones, too. What is left of the load's wrench is a
@@ -45,6 +47,7 @@ from musls_control.controllers.payload.load_law import (
     planned,
 )
 from musls_control.controllers.payload.observer import OBSERVED, count_on, observe
+from musls_control.controllers.payload.places import hold_place, look_for_places, plan_places
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import (
@@ -85,6 +88,10 @@ CABLE = np.dtype(
         ("least_tension", float),
         ("most_across", float),  # largest acceleration of the drone across it
         ("yaw", float),  # of the drone for a load at yaw zero
+        ("share", float),  # of the load's weight,
+        ("chord", float),  # and distance of the ends at rest
+        ("place", float, (3, 3)),  # where the drone's hook is to be, and derivatives,
+        ("gap", float, (2, 3)),  # and how far it is from there
         ("length", float),
         ("direction", float, 3),  # from drone to load, and its derivative
         ("direction_rate", float, 3),
@@ -168,7 +175,13 @@ def payload_step(address, bodies, present, tilt, coming):
     for i in range(len(cables)):
         look_along(cables[i], load, bodies[0], bodies[1 + i])
     observe(load, cables, bodies)
-    if not share_wrench(t, bodies[0].omega, reference):
+    if load.holds_places > 0.0:
+        if not plan_places(load, cables, t.sharing, t.forces, reference):
+            load.unkept = 1.0
+        attitude_reference(load, present, tilt)
+        if not look_for_places(load, cables, t.sharing, t.forces, bodies, present):
+            load.unkept = 1.0
+    elif not share_wrench(t, bodies[0].omega, reference):
         load.unkept = 1.0
     put(load.acceleration, add(load.acceleration, (0.0, 0.0, load.gravity)))
     if load.feed_attitude == 0.0:
@@ -179,7 +192,11 @@ def payload_step(address, bodies, present, tilt, coming):
         put(load.acceleration, planned(load, reference))
     for i in range(len(cables)):
         cable, force = cables[i], t.commands[i].force
-        put(force, sub(drone_force(cable, load, bodies[0].omega), cable.seen.disturbance))
+        if load.holds_places > 0.0:
+            wanted = hold_place(cable, load)
+        else:
+            wanted = drone_force(cable, load, bodies[0].omega)
+        put(force, sub(wanted, cable.seen.disturbance))
     spare(load, cables, t.commands)
     integrate(load)
     count_on(load, cables, t.commands, bodies)

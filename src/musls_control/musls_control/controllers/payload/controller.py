@@ -60,6 +60,10 @@ THRUST_SHARE = 0.95
 LARGEST_TILT_RAD = 0.785
 """Largest tilt that is commanded, as PX4's own limit (MPC_TILTMAX_AIR)."""
 
+MOST_GROWTH = 0.3
+"""Largest growth of the push that places are shifted for, over the load's weight and times the root
+of g over l: against a third of the weight they go in one of these times."""
+
 _DISTANCE_FACTOR = 1.2
 """Least distance of two drones over the one at which their rotor tips can touch."""
 
@@ -76,12 +80,18 @@ class PayloadSpec:
             "min_norm", the smallest: the cables hang as steeply as the load allows; "qp", the
             smallest that keep all tensions above `least_tension_n` and the drones `apart_m`.
         gains: Gains; those that are left out are derived from the system.
+        feedback: What is fed back beside the load's place: "places", those of the drones, so that
+            the cables hold the load's attitude; "directions", those of the cables, with the load's
+            attitude. By default "places", but "directions" with `autopilot.tracker: indi`, which
+            takes away what the cables do by themselves, and for what only that law has:
+            `feed_forward: position` and `full`, and gains of the attitude.
         feed_forward: Source of rate and acceleration of the cables' desired directions: "none",
             both are zero, as in the code of RotorTM's authors; "reference", jerk and snap of the
             reference; "position", the feedback of position and velocity too; "full", that of the
             attitude too: exact, errors vanish exponentially, but it needs drones that turn at once
             and a well known attitude of the load.
-        reach_m_s2: Largest acceleration by position and velocity errors, horizontal and vertical.
+        reach_m_s2: Largest acceleration by position and velocity errors, horizontal and vertical;
+            that of `feedback: places` is limited by the drones' tilt instead of the horizontal one.
         integral_m_s2: Largest acceleration by the integral, horizontal and vertical.
         integral_rad_s2: Largest angular acceleration by the integral.
         disturbance_1_s: Bandwidth of the observer of the forces that nobody knows (a push, wind, a
@@ -96,6 +106,7 @@ class PayloadSpec:
     output: Output = "autopilot"
     allocation: Literal["formation", "min_norm", "qp"] = "formation"
     gains: GainSpec = Field(default_factory=GainSpec)
+    feedback: Literal["places", "directions"] | None = None
     feed_forward: Literal["none", "reference", "position", "full"] = "reference"
     reach_m_s2: tuple[Positive, Positive] = (3.0, 2.0)
     integral_m_s2: tuple[NonNegative, NonNegative] = (1.5, 2.0)
@@ -113,10 +124,29 @@ class PayloadSpec:
             return RodController(self, setup)
         return PayloadController(self, setup)
 
+    def holds_places(self, setup: ControlSetup) -> bool:
+        """Whether places of the drones are fed back.
+
+        Raises:
+            ConfigError: They are asked for with what only feedback of directions has.
+        """
+        turns = [name for name in ATTITUDE if getattr(self.gains, name) is not None]
+        needs = [f"gains.{name}" for name in turns]
+        if self.feed_forward in ("position", "full"):
+            needs.append(f"feed_forward = {self.feed_forward}")
+        if self.feedback is None:
+            return not needs and not setup.incremental
+        if self.feedback == "places" and needs:
+            raise ConfigError(
+                f"controller.{needs[0]} is for controller.feedback = directions, but it is places: "
+                "leave out one of them"
+            )
+        return self.feedback == "places"
+
     def _refuse_cables(self) -> None:
         usual = PayloadSpec()
         cables = ("gains.cable_direction_1_s2", "gains.cable_rate_1_s", "least_tension_n")
-        for name in (*cables, "allocation", "apart_m"):
+        for name in (*cables, "allocation", "apart_m", "feedback"):
             if attrgetter(name)(self) != attrgetter(name)(usual):
                 raise ConfigError(
                     f"controller.{name} is for cables, but cable_model: rigid_rods has none: "
@@ -153,7 +183,8 @@ class PayloadController(TiedToMemory, Controller):
             self.level = ControlLevel.AUTOPILOT_FORCES  # type: ignore[misc]  # by the scenario
         system, n, model = setup.slung, setup.slung.n_drones, PayloadModel(setup)
         spread = given.allocation == "formation"
-        self.derived = derive_gains(given.gains, setup, model, direct=direct)
+        by_places = given.holds_places(setup)
+        self.derived = derive_gains(given.gains, setup, model, direct=direct, places=by_places)
         self.gains = self.derived.gains
         self._least_n = given.least_tension_n
         if self._least_n is None:
@@ -170,8 +201,12 @@ class PayloadController(TiedToMemory, Controller):
         shares = shares_of(model.attachments_m, model.resting_n if spread else None)
         load["givable"] = givable_of(model.attachments_m, model.inertia_kg_m2)
         self._answer_late(given, setup, load, cables)
+        if by_places:
+            self._hold_places(model, load, cables)
         weight_n = np.array([0.0, 0.0, model.mass_kg * model.gravity_m_s2, 0.0, 0.0, 0.0, 1.0])
         cables["resting"] = (shares @ weight_n).reshape(n, 3)
+        weights = cables["resting"][:, 2]
+        cables["share"] = weights / weights.sum()
         cables["most_thrust"] = [THRUST_SHARE * drone.max_thrust_n for drone in system.drones]
         cables["steepest"] = np.tan(LARGEST_TILT_RAD)
         cables["most_across"] = model.gravity_m_s2 * np.tan(LARGEST_TILT_RAD)
@@ -207,10 +242,22 @@ class PayloadController(TiedToMemory, Controller):
         rate = given.disturbance_1_s
         if rate is None:
             rate = observer_rate_1_s(derived.hangs, derived.actuator)
+        load["most_growth"] = np.inf
         load["observer_rate"], load["observes_drones"] = rate, float(not setup.incremental)
         rotors_s = np.array([rotor_lag_s(drone) for drone in setup.slung.drones]) + arriving_s
         cables["lag_share"] = period_s / (period_s + rotors_s)
         load["late_share"] = period_s / (period_s + setup.latency_s)
+
+    def _hold_places(self, model: PayloadModel, load: Records, cables: Records) -> None:
+        """Write the gains of `places`."""
+        hangs, direction = self.derived.hangs, self.gains.cable_direction_1_s2
+        assert direction
+        load["holds_places"], load["compliance"] = 1.0, self.derived.compliance_m_n
+        load["own"] = direction - hangs.drone_1_s2, self.gains.cable_rate_1_s
+        load["through"] = (direction + hangs.load_1_s2) / hangs.load_1_s2
+        weight_n = model.mass_kg * model.gravity_m_s2
+        load["most_growth"] = MOST_GROWTH * weight_n * np.sqrt(hangs.load_1_s2)
+        cables["chord"] = model.chords_m
 
     def start(self, time_s: float, estimate: Estimate) -> None:
         """Begin without integrals, and with nothing observed."""
@@ -266,12 +313,12 @@ class PayloadController(TiedToMemory, Controller):
             "horizontal_1_s2": gains.position_1_s2[0],
             "horizontal_1_s": gains.velocity_1_s[0],
             "height_1_s2": gains.position_1_s2[2],
-            "roll_1_s2": gains.attitude_1_s2[0],
-            "yaw_1_s2": gains.attitude_1_s2[2],
-            "yaw_1_s": gains.rate_1_s[2],
             "observer_1_s": float(self._load["observer_rate"][0]),
             "lag_ms": 1e3 * derived.actuator.lag_s,
         }
+        if not derived.holds_places:
+            found["roll_1_s2"], _, found["yaw_1_s2"] = gains.attitude_1_s2
+            found["yaw_1_s"] = gains.rate_1_s[2]
         for name, loop in derived.loops.items():
             found |= {f"{name}_{key}": value for key, value in loop.numbers.items()}
         calls = float(self._load["calls"][0])
@@ -372,6 +419,7 @@ class LoadAcceleration(Controller):
 
     def __init__(self, asking: Controller, setup: ControlSetup) -> None:
         spec = PayloadSpec(
+            feedback="directions",
             output="direct" if setup.rods else "autopilot",
             integral_m_s2=(0.0, 0.0),
             disturbance_1_s=0.0,

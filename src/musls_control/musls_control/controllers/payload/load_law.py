@@ -64,6 +64,13 @@ LOAD = np.dtype(
         ("latency_s", float),  # by which the measured motion is late,
         ("gained", float, 3),  # and change of the velocity since then, by the reference
         ("unkept", float),  # 1 once tensions or distances could not be kept
+        ("holds_places", float),  # 1 or 0: whether the feedback is that of `places`, with its gains
+        ("own", float, 2),  # k_q - b and k_w,
+        ("through", float),  # (k_q + c) / c,
+        ("compliance", float, (3, 3)),  # of the load below drones at rest, load frame,
+        ("shift", float, (2, 3)),  # shift of the places by the push, and its derivative, world,
+        ("higher", float),  # how much lower the drones are than the load, from their places,
+        ("rising", float),  # and its derivative
         ("calls", float),  # of the law so far,
         ("saturated", float),  # and those of them in which drones had to be spared
         ("observer_rate", float),  # K of the `observer`, 0 for none,
@@ -73,7 +80,8 @@ LOAD = np.dtype(
         ("pull", float, 3),  # this one,
         ("seen", OBSERVED),  # and its memory
         ("settled", float, 3),  # disturbance behind a low-pass,
-        ("growth", float, 3),  # and the derivative of the disturbance that follows from it
+        ("growth", float, 3),  # the derivative of the disturbance that follows from it,
+        ("most_growth", float),  # and its largest size
         ("rotation", float, (3, 3)),
         ("wanted_rotation", float, (3, 3)),
         ("wanted_rates", float, (4, 3)),  # body rate and its derivatives, wanted load frame

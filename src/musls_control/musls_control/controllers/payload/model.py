@@ -26,6 +26,7 @@ from musls_control.controllers.payload.synthesis import (
     Margins,
     Response,
     horizontal_gains,
+    place_gains,
     yaw_gains,
 )
 from musls_control.px4.allocation import gains as px4_gains
@@ -178,6 +179,12 @@ class PayloadModel:
         bases_m = self.attachments_m - self.level_hooks_m
         return places_of(bases_m, self.lengths_m, self.formation_m - self._center, apart_m)
 
+    @property
+    def chords_m(self) -> Array:
+        """Distances of the cables' ends in formation, (n,)."""
+        ends = self.formation_m - self._center + self.level_hooks_m
+        return np.asarray(np.linalg.norm(ends - self.attachments_m, axis=1))
+
     def _resting_forces(self) -> Array:
         n = len(self.attachments_m)
         directions = self.formation_m - self.attachments_m + self.level_hooks_m * [1.0, 1.0, 0.0]
@@ -199,6 +206,38 @@ class PayloadModel:
         """Load and drones along a horizontal axis."""
         stiffness = self.gravity_m_s2 / float(self.lengths_m.mean())
         return Hanging(stiffness, stiffness * self.mass_kg / float(self.drone_mass_kg.sum()))
+
+    def held(self, own_1_s2: float, upright_1_s2: float) -> tuple[tuple[Hanging, Hanging], Array]:
+        """The load below drones that hold their places, softest and stiffest axis; its compliance.
+
+        `own_1_s2` and `upright_1_s2` are the stiffness by which drones hold their places, over
+        their mass. A push makes the load go aside and turn as far as the cables let it,
+        (3, 3) [m/N]; that motion has the frequency of Rayleigh's quotient.
+        """
+        pull = np.maximum(np.linalg.norm(self.resting_n, axis=1), 1e-9)
+        stiff, ends = np.zeros((6, 6)), grasp_matrix(self.attachments_m).reshape(6, -1, 3)
+        for k, arm in enumerate(self.attachments_m):
+            s, end = self.resting_n[k] / pull[k], ends[:, k].T  # motion of an end by load and turn
+            across = np.eye(3) - np.outer(s, s)
+            gives = (s[0] ** 2 + s[1] ** 2) / own_1_s2 + s[2] ** 2 / upright_1_s2
+            along = self.drone_mass_kg[k] / gives
+            stiff += end.T @ (pull[k] / self.lengths_m[k] * across + along * np.outer(s, s)) @ end
+            bent = 0.5 * (np.outer(s, arm) + np.outer(arm, s)) - np.eye(3) * (s @ arm)
+            stiff[3:, 3:] -= pull[k] * bent
+        mass = scipy.linalg.block_diag(np.eye(3) * self.mass_kg, self.inertia_kg_m2)
+        squares, modes = scipy.linalg.eigh(stiff, mass)
+        held = squares > 1e-6 * squares[-1]  # of a ball, or on one cable, some turns are free
+        answer = (modes[:, held] / squares[held]) @ modes[:2, held].T
+        soft, axes = np.linalg.eigh(answer[:2])
+        found = []
+        for compliance, axis in zip(soft[::-1], axes.T[::-1], strict=True):
+            shape = answer @ axis
+            load_1_s2 = float(compliance / (shape @ mass @ shape))
+            share = 1.0 / (compliance * float(self.drone_mass_kg.sum()))
+            found.append(Hanging(load_1_s2, share))
+        compliance_m_n = np.zeros((3, 3))
+        compliance_m_n[:2, :2] = answer[:2]
+        return (found[0], found[1]), compliance_m_n
 
     @property
     def moment_by_tension(self) -> Array:
@@ -310,11 +349,13 @@ class Derived:
 
     Attributes:
         gains: All gains.
-        hangs: Load and drones along a horizontal axis.
+        hangs: Load and drones along a horizontal axis; the softest one below drones in place.
         horizontal: Cables and horizontal motion.
-        yaw: Yaw of the load; None where cables cannot turn it.
+        yaw: Yaw of the load; None where cables cannot turn it, or nothing but places is fed back.
         actuator: Answer of the drones.
         attitude_lag_s: Lag of the drones' attitude that the lead makes up for.
+        compliance_m_n: Place of the load by a push below drones that hold their places, load
+            frame, (3, 3); zero where the feedback is that of the cables' directions.
     """
 
     gains: GainSpec
@@ -323,6 +364,12 @@ class Derived:
     yaw: LoopGains | None
     actuator: Actuator
     attitude_lag_s: float
+    compliance_m_n: Array
+
+    @property
+    def holds_places(self) -> bool:
+        """Whether places of the drones are fed back: nothing then turns the load by itself."""
+        return bool(self.compliance_m_n.any())
 
     @property
     def loops(self) -> dict[str, Margins]:
@@ -336,9 +383,12 @@ class Derived:
 
 
 def derive_gains(
-    given: GainSpec, setup: ControlSetup, model: PayloadModel, *, direct: bool
+    given: GainSpec, setup: ControlSetup, model: PayloadModel, *, direct: bool, places: bool
 ) -> Derived:
-    """Fill in what is not given; `direct`: with our own attitude control, else with PX4's."""
+    """Fill in what is not given.
+
+    `direct`: with our own attitude control, else with PX4's; `places`: feedback of places.
+    """
     system = setup.slung
     rotors_s = max(rotor_lag_s(drone) for drone in system.drones)
     response, lag_s = turning_response(system, model.gravity_m_s2, direct=direct)
@@ -346,10 +396,17 @@ def derive_gains(
     if not direct:
         delay_s += setup.setpoint_delay_s
     actuator = Actuator(response, delay_s)
-    across = horizontal_gains(model.hanging, actuator, alone=system.n_drones == 1)
-    turning = model.turning
-    yaw = None if turning is None else yaw_gains(turning, actuator, across)
+    alone, hangs = system.n_drones == 1, model.hanging
+    across = horizontal_gains(hangs, actuator, alone=alone)
+    turning = None if places else model.turning
     lift = LIFT_SHARE / (rotors_s + delay_s)
+    compliance = np.zeros((3, 3))
+    if places:
+        own_1_s2 = across.direction_1_s2 - hangs.drone_1_s2
+        axes, compliance = model.held(max(own_1_s2, 0.1 * hangs.load_1_s2), lift**2)
+        hangs = axes[0]
+        across = place_gains(axes, actuator, alone=alone)
+    yaw = None if turning is None else yaw_gains(turning, actuator, across)
     tilt = np.minimum(model.tilting_rad_s, TILT_SHARE / (rotors_s + delay_s))
     slow = np.sqrt(across.position_1_s2)
     # Nothing turns a load whose yaw cables do not hold, and nothing is to drive it.
@@ -368,4 +425,4 @@ def derive_gains(
         cable_direction_1_s2=across.direction_1_s2 * speed**2,
         cable_rate_1_s=across.rate_1_s * speed,
     )
-    return Derived(gains, model.hanging, across, yaw, actuator, lag_s)
+    return Derived(gains, hangs, across, yaw, actuator, lag_s, compliance)

@@ -23,7 +23,9 @@ An incremental tracker measures the e_i by accelerometers and rotor speeds, and 
 itself. Then they are taken from it, as late as the others, and the d_i are its affair.
 
 The derivative of d_load, behind a low-pass of its own, turns the cables with it: a law that knows
-the new directions but not that they change brakes the cables on their way there.
+the new directions but not that they change brakes the cables on their way there. Drones that hold
+their places go as far aside as that low-pass says, and it is limited in its speed: a push ends as
+suddenly as it begins, and what has gone far to meet it has to come back.
 
 A push therefore moves the equilibrium of the law at once and leaves nothing that would have to
 unwind: the law has no integral of the position unless its gain is set.
@@ -99,7 +101,8 @@ def observe(load, cables, bodies):
     shared = solved(rows, side)
     gravity = load.gravity
     put(load.seen.disturbance, limited(add(missing, shared), load.mass * gravity))
-    put(load.growth, scale(GROWTH_SHARE * rate, sub(load.seen.disturbance, load.settled)))
+    growth = scale(GROWTH_SHARE * rate, sub(load.seen.disturbance, load.settled))
+    put(load.growth, scale(min(1.0, load.most_growth / max(norm(growth), 1e-12)), growth))
     put(load.settled, add_scaled(load.settled, load.period, load.growth))
     for i in range(len(cables)):
         cable = cables[i]

@@ -19,6 +19,11 @@ Drones that move against each other while the load rests have the loop
 
     L_s = H e^(-s T) [(k_q - b) + k_w s] / (s^2 + b).
 
+Drones that hold their places (`places`) hold a load on cables that spread like struts. Then l is
+no length: c and b are those of the load below drones that hold their places, along the axis in
+which it goes aside most, and along the one in which it does least; the law is the same in places as
+in directions, X and Y = X + l theta, and one set of gains serves both axes.
+
 Yaw is the same chain, with the stiffness K of the yaw at rest in formation, the load's inertia J,
 radii r and R of attachments and drones, c = K / J, b = K / (M R^2). The law does not count on the
 load's angular acceleration there, and the measured rate of the cables has a part of the load's:
@@ -48,7 +53,7 @@ the rotors and the delay, with gains w^2 and 2 w.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,7 +92,7 @@ MOST = 100.0
 SWING_WEIGHT, JUMP_WEIGHT = 0.2, 0.5
 """Weights q of the cables' deflection after a push, and r of the error after a jump."""
 
-OBSERVER_SHARE, OBSERVER_LAG = 2.5, 0.6
+OBSERVER_SHARE, OBSERVER_LAG = 2.0, 0.6
 """Bandwidth of the observer of a push over the root of c, and at most this over the lag."""
 
 LOOSER = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.25)
@@ -237,6 +242,13 @@ class LoopGains:
 
 def horizontal_gains(hangs: Hanging, actuator: Actuator, *, alone: bool) -> LoopGains:
     """Gains of the cables' directions and the load's horizontal motion; `alone`: of one drone."""
+    gains = _candidates(hangs, actuator)
+    observer_1_s = observer_rate_1_s(hangs, actuator)
+    return _best(gains, (hangs,), actuator, None if alone else SPREADING, observer_1_s)
+
+
+def _candidates(hangs: Hanging, actuator: Actuator) -> Array:
+    """Gains that place the poles of the grid, (4, k)."""
     free = np.sqrt(hangs.swing_1_s2)
     axes = SLOW * min(free, 0.5 / actuator.lag_s), SLOW_DAMPING, free * SWING, SWING_DAMPING
     slow, firm, swing, damping = map(np.ravel, np.meshgrid(*axes))
@@ -245,8 +257,14 @@ def horizontal_gains(hangs: Hanging, actuator: Actuator, *, alone: bool) -> Loop
     fits = (gains[1:] > 0.0).all(axis=0) & (gains[0] > -0.7 * hangs.drone_1_s2)
     fits &= gains[2] <= MOST_EFFORT * hangs.load_1_s2**2
     fits &= gains[3] <= MOST_RATE_EFFORT * hangs.load_1_s2**1.5
-    observer_1_s = observer_rate_1_s(hangs, actuator)
-    return _best(gains[:, fits], hangs, actuator, None if alone else SPREADING, observer_1_s)
+    return np.asarray(gains[:, fits])
+
+
+def place_gains(axes: tuple[Hanging, Hanging], actuator: Actuator, *, alone: bool) -> LoopGains:
+    """Gains of a load that goes aside along its softest and its stiffest axis, see `places`."""
+    gains = _candidates(axes[0], actuator)
+    observer_1_s = observer_rate_1_s(axes[0], actuator)
+    return _best(gains, axes, actuator, None if alone else SPREADING, observer_1_s)
 
 
 def yaw_gains(hangs: Hanging, actuator: Actuator, cables: LoopGains) -> LoopGains:
@@ -257,7 +275,7 @@ def yaw_gains(hangs: Hanging, actuator: Actuator, cables: LoopGains) -> LoopGain
     through = hangs.through(direction)
     swing = np.full(stiffness.shape, cables.rate_1_s)
     gains = np.stack([direction - hangs.drone_1_s2, swing, through * stiffness, through * rate])
-    return _best(gains, hangs, actuator, None, 0.0)
+    return _best(gains, (hangs,), actuator, None, 0.0)
 
 
 def _pole(frequency: Array, damping: Array | float) -> Complex:
@@ -285,47 +303,36 @@ def observed(s: Complex, rate_1_s: float) -> Complex:
 
 
 def _best(
-    gains: Array, hangs: Hanging, actuator: Actuator, against: Demand | None, observer_1_s: float
+    gains: Array,
+    axes: Sequence[Hanging],
+    actuator: Actuator,
+    against: Demand | None,
+    observer_1_s: float,
 ) -> LoopGains:
-    """The gains with the best answer to a push among those that keep the demand."""
-    free = np.sqrt(hangs.swing_1_s2)
-    slowest, fastest = min(free, 1.0 / actuator.lag_s), max(2.0 * free, 4.0 / actuator.lag_s)
-    wide = np.geomspace(0.03 * slowest, 5.0 * fastest, FREQUENCIES)
-    frequency = np.sort(np.hstack([wide, free * (1.0 - NEARBY), free * (1.0 + NEARBY)]))
-    s, (stiff, rate, slow, fast) = 1j * frequency, gains[:, :, None]
-    answer = actuator(s)
-    alone = s**2 * (s**2 + hangs.swing_1_s2)
-    own = stiff + rate * s
-    turned = rate * hangs.rate_share * hangs.load_1_s2 * s
-    fed = answer * (own * s**2 + turned + slow + fast * s)
-    seen = np.zeros(1)
-    if observer_1_s > 0.0:
-        growth = s / (1.0 + s / (GROWTH_SHARE * observer_1_s))
-        seen = answer * (stiff + hangs.drone_1_s2 + rate * growth) * observed(s, observer_1_s)
-    moved = (s**2 + hangs.drone_1_s2 + answer * own - seen) / (alone + fed)
-    held = (slow + fast * s + s**2 * seen / answer) / hangs.load_1_s2
-    deflected = (s**2 + answer * held) / (alone + fed)
-    lasts = hangs.load_1_s2 / frequency**2 if observer_1_s > 0.0 else 1.0
-    jumped = (s**2 + hangs.swing_1_s2 + answer * own) / (alone + fed)
-    cost = lasts * np.abs(moved) ** 2 + SWING_WEIGHT * np.abs(deflected) ** 2
-    cost += JUMP_WEIGHT * np.abs(jumped) ** 2
-    cost = np.trapezoid(cost, frequency, axis=1)
-    stable = _zeros(alone + fed) == 4
-    margins, spread = _margins(fed / alone, frequency), None
+    """The gains with the best answer to a push among those that keep the demand along all axes.
+
+    Gains are those of the first axis.
+    """
+    hangs = axes[0]
+    loops = [_Loops(gains, hangs, axis, actuator, observer_1_s) for axis in axes]
+    stable = np.all([loop.stable for loop in loops], axis=0)
+    cost = np.sum([loop.cost for loop in loops], axis=0)
     if against is not None:
-        rests = s**2 + hangs.drone_1_s2
-        stable &= _zeros(rests + answer * own) == 2
-        spread = _margins(answer * own / rests, frequency)
+        stable &= np.all([loop.spread_stable for loop in loops], axis=0)
     keeps, share = stable, 0.0
     for share in LOOSER:
-        keeps = stable & TRACKING.kept_by(margins, actuator.delay_s, share)
-        if against is not None and spread is not None:
-            keeps &= against.kept_by(spread, actuator.delay_s, share)
+        keeps = stable.copy()
+        for loop in loops:
+            keeps &= TRACKING.kept_by(loop.margins, actuator.delay_s, share)
+            if against is not None:
+                keeps &= against.kept_by(loop.spread, actuator.delay_s, share)
         if keeps.any():
             break
     else:
         share, keeps = 0.0, stable
     best = int(np.argmin(np.where(keeps, cost, np.inf)))
+    least = np.array([loop.margins[:, best] for loop in loops]).min(axis=0)
+    spread = np.array([loop.spread[:, best] for loop in loops]).min(axis=0)
     direction = gains[0, best] + hangs.drone_1_s2
     through = hangs.through(direction)
     return LoopGains(
@@ -333,10 +340,60 @@ def _best(
         float(gains[1, best]),
         float(gains[2, best] / through),
         float(gains[3, best] / through),
-        Margins(*map(float, margins[:, best])),
-        None if spread is None else Margins(*map(float, spread[:, best])),
+        Margins(*map(float, least)),
+        None if against is None else Margins(*map(float, spread)),
         share,
     )
+
+
+class _Loops:
+    """Loops with all candidates of gains along one axis.
+
+    Attributes:
+        stable: Whether the load's loop is stable, (k,).
+        spread_stable: Whether that of drones against each other is, (k,).
+        margins: Of the load's loop, (5, k).
+        spread: Of drones against each other, (5, k).
+        cost: Of the answer to a push, (k,).
+    """
+
+    def __init__(
+        self,
+        gains: Array,
+        of: Hanging,
+        hangs: Hanging,
+        actuator: Actuator,
+        observer_1_s: float,
+    ) -> None:
+        free = np.sqrt(hangs.swing_1_s2)
+        slowest, fastest = min(free, 1.0 / actuator.lag_s), max(2.0 * free, 4.0 / actuator.lag_s)
+        wide = np.geomspace(0.03 * slowest, 5.0 * fastest, FREQUENCIES)
+        frequency = np.sort(np.hstack([wide, free * (1.0 - NEARBY), free * (1.0 + NEARBY)]))
+        s, (stiff, rate, slow, fast) = 1j * frequency, gains[:, :, None]
+        # Of errors of the load an axis takes what its cables do with the drones' motion.
+        slow, fast = [gain * hangs.load_1_s2 / of.load_1_s2 for gain in (slow, fast)]
+        answer = actuator(s)
+        alone = s**2 * (s**2 + hangs.swing_1_s2)
+        own = stiff + rate * s
+        turned = rate * hangs.rate_share * hangs.load_1_s2 * s
+        fed = answer * (own * s**2 + turned + slow + fast * s)
+        seen = np.zeros(1)
+        if observer_1_s > 0.0:
+            growth = s / (1.0 + s / (GROWTH_SHARE * observer_1_s))
+            seen = answer * (stiff + hangs.drone_1_s2 + rate * growth) * observed(s, observer_1_s)
+        moved = (s**2 + hangs.drone_1_s2 + answer * own - seen) / (alone + fed)
+        held = (slow + fast * s + s**2 * seen / answer) / hangs.load_1_s2
+        deflected = (s**2 + answer * held) / (alone + fed)
+        lasts = hangs.load_1_s2 / frequency**2 if observer_1_s > 0.0 else 1.0
+        jumped = (s**2 + hangs.swing_1_s2 + answer * own) / (alone + fed)
+        cost = lasts * np.abs(moved) ** 2 + SWING_WEIGHT * np.abs(deflected) ** 2
+        cost += JUMP_WEIGHT * np.abs(jumped) ** 2
+        self.cost = np.trapezoid(cost, frequency, axis=1)
+        self.stable = _zeros(alone + fed) == 4
+        self.margins = _margins(fed / alone, frequency)
+        rests = s**2 + hangs.drone_1_s2
+        self.spread_stable = _zeros(rests + answer * own) == 2
+        self.spread = _margins(answer * own / rests, frequency)
 
 
 def _zeros(values: Complex) -> Array:
