@@ -10,7 +10,6 @@ import pytest
 
 import musls
 from musls_bringup.cli import main
-from musls_bringup.design.answer import design
 from musls_bringup.design.flights import Outcome, Trial
 from musls_bringup.design.question import FACE_DRAG, ask
 from musls_bringup.design.search import (
@@ -21,6 +20,7 @@ from musls_bringup.design.search import (
     diameters_m,
     search,
 )
+from musls_bringup.design.study import design
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.hang import MIN_THRUST_MARGIN
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2 as G

@@ -213,10 +213,10 @@ def _statistics(found: Answer) -> list[list[str]]:
 
 
 def _lacking(found: Answer) -> list[tuple[str, int]]:
-    """What worlds lack, without its numbers, and how many of them."""
+    """What worlds lack, in the words before its numbers, and how many of them."""
     assert found.worlds is not None
     lacks = Counter(
-        " ".join(re.sub(r"[-\d.]+ ?(N|m/s|m|s)?\b", "", text).split()).strip(" ,:")
+        re.split(r" (?:within|with|at)? ?[-\d]|:", text)[0]
         for outcome in found.worlds.outcomes
         for text in outcome.lacks(found.question.required)[:1]
     )

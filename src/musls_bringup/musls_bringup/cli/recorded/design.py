@@ -163,7 +163,7 @@ def _answer(
     quiet: bool,
 ) -> int:
     from musls_analysis.sweep.store import Store
-    from musls_bringup.design.answer import design
+    from musls_bringup.design.study import design
 
     name = Path(str(asked["load"])).stem
     folder = out or Path("runs") / f"design_{name}"
