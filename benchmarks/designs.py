@@ -130,12 +130,13 @@ def main() -> None:
     chosen.out.mkdir(parents=True, exist_ok=True)
     kept = chosen.out / "answers.jsonl"
     done = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    for k in range(len(done), chosen.questions):
+    answered = {row["number"] for row in done}
+    for k in (k for k in range(chosen.questions) if k not in answered):
         rng = np.random.default_rng([chosen.seed, k])
         asked = drawn(rng, chosen.model)
         store = Store(chosen.out / f"{k:02d}")
         begin, cpu = perf_counter(), process_time()
-        row: dict[str, Any] = {"question": asked}
+        row: dict[str, Any] = {"number": k, "question": asked}
         with store.opened("{}"), worker_threads(chosen.workers) as executor:
             try:
                 question = ask(**asked)

@@ -288,16 +288,26 @@ def answer(
     made_as: str = "",
 ) -> Answer:
     """Answer a question; what is flown is kept in an open store."""
-    static = search(question, progress)
     with sweep_executor(worker_count(workers, MOST_FLIGHTS), scheduler) as executor:
         hangar = Hangar(question, store, progress, executor, scheduler)
-        return _answer(question, static, hangar, pick, made_as)
+        return _answer(question, hangar, pick, made_as)
 
 
-def _answer(question: Question, static: Static, hangar: Hangar, pick: int, made_as: str) -> Answer:
-    store = hangar.store
-    choices, flown_out = _Selection(question, hangar).of(static)
-    rejected = [*static.rejected, *flown_out]
+def _answer(question: Question, hangar: Hangar, pick: int, made_as: str) -> Answer:
+    store, selection = hangar.store, _Selection(question, hangar)
+    choices: list[Choice] = []
+    rejected: list[Rejection] = []
+    largest: Mapping[str, int] = {}
+    looked_at = 0
+    while not choices:  # larger fleets, as long as flights reject all of those that may do
+        static = search(question, hangar.progress, largest)
+        looked_at += static.looked_at
+        rejected += static.rejected
+        choices = selection.of(static)
+        if static.largest == largest:
+            break
+        largest = static.largest
+    rejected += selection.rejected
     choices = [
         replace(one, cheaper=_cheaper(question, hangar, one, rejected, cheapest=k == 0))
         for k, one in enumerate(choices)
@@ -305,7 +315,7 @@ def _answer(question: Question, static: Static, hangar: Hangar, pick: int, made_
     if choices and not 1 <= pick <= len(choices):
         raise ConfigError(f"--pick {pick}: there are {len(choices)} choices")
     found = Answer(
-        question, choices, rejected, pick, None, static.looked_at, hangar.flown, hangar.cpu_s,
+        question, choices, rejected, pick, None, looked_at, hangar.flown, hangar.cpu_s,
         made_as,
     )  # fmt: skip
     for number in range(1, len(choices) + 1):
@@ -325,13 +335,20 @@ class _Selection:
         self.winds_deg = WINDS_DEG if question.strongest_m_s > 0.0 else (None,)
         self.rejected: list[Rejection] = []
 
-    def of(self, static: Static) -> tuple[list[Choice], list[Rejection]]:
-        """The front, cheapest first, and fleets that flights rejected."""
-        waiting = self._hung(static.fleets)
-        waiting.sort(key=lambda designs: designs[0].cost_kg)
+    def of(self, static: Static) -> list[Choice]:
+        """The front of some fleets, cheapest first; those that flights reject are kept aside."""
+        fleets = sorted(static.fleets, key=lambda designs: designs[0].cost_kg)
+        chosen: list[Choice] = []
+        while fleets and not chosen:
+            waiting = self._hung(fleets[:MOST_FLEETS])
+            fleets = fleets[MOST_FLEETS:]
+            chosen = self._flown(waiting)
+        return _front(chosen)
+
+    def _flown(self, waiting: list[list[Design]]) -> list[Choice]:
+        """Choices among the designs of fleets, of each the first that keeps what is required."""
         chosen: list[Choice] = []
         failed: dict[str, tuple[int, Rejection]] = {}
-        waiting = waiting[:MOST_FLEETS]
         while waiting:
             first = [designs.pop(0) for designs in waiting]
             flights = self._fly(
@@ -357,7 +374,7 @@ class _Selection:
                     left.append(rest)
             waiting = left
         self.rejected += [rejection for _, rejection in failed.values()]
-        return _front(chosen), self.rejected
+        return chosen
 
     def _hung(self, fleets: Sequence[Sequence[Design]]) -> list[list[Design]]:
         """Designs that hold the load in gusts on massless cables, with their controllers."""

@@ -9,7 +9,7 @@ here a little less than what is required passes (`STATIC_SLACK`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -185,24 +185,36 @@ class Static:
         fleets: Formations of each fleet that may do, best first.
         rejected: Fleets that do not.
         looked_at: Number of formations that were solved.
+        largest: Largest number of drones that was looked at, by airframe.
     """
 
     fleets: Sequence[Sequence[Design]]
     rejected: Sequence[Rejection]
     looked_at: int
+    largest: Mapping[str, int]
 
 
-def search(question: Question, progress: Callable[[str, float], None] | None = None) -> Static:
-    """Look at every fleet; `progress` is told what is done and the share of it."""
+def search(
+    question: Question,
+    progress: Callable[[str, float], None] | None = None,
+    beyond: Mapping[str, int] | None = None,
+) -> Static:
+    """Look at fleets from the smallest that may do, up to `MORE_DRONES` more.
+
+    `progress` is told what is done and the share of it; `beyond` are numbers of drones, by
+    airframe, up to which everything was looked at before.
+    """
     fleets: list[list[Design]] = []
     rejected: list[Rejection] = []
     looked_at = 0
+    largest = dict(beyond or {})
     names = list(question.fleet)
     for k, name in enumerate(names):
         first: int | None = None
-        for number in _numbers(question):
+        for number in _numbers(question, largest.get(name, 0)):
             if first is not None and number > first + MORE_DRONES:
                 break
+            largest[name] = number
             if progress is not None:
                 share = (k + number / MOST_DRONES) / len(names)
                 progress(f"static: {number} {name}, {looked_at} formations", share)
@@ -215,15 +227,17 @@ def search(question: Question, progress: Callable[[str, float], None] | None = N
             else:
                 rejected.append(Rejection(name, number, why, fleet.cost_kg, fleet.nearest))
             if fleet.too_wide:  # more drones need more room
+                largest[name] = MOST_DRONES
                 break
-    return Static(fleets, rejected, looked_at)
+    return Static(fleets, rejected, looked_at, largest)
 
 
-def _numbers(question: Question) -> Iterator[int]:
-    """Numbers of drones, those that are fixed or all."""
+def _numbers(question: Question, beyond: int) -> Iterator[int]:
+    """Numbers of drones larger than one: those that are fixed, or all."""
     cargo, fixed = question.cargo, question.fixed
     number = len(cargo.hooks_m) if cargo.hooks_m is not None else fixed.number
-    yield from range(1, MOST_DRONES + 1) if number is None else [number]
+    every = range(1, MOST_DRONES + 1) if number is None else [number]
+    yield from (count for count in every if count > beyond)
 
 
 class Fleet:
