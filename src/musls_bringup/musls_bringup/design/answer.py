@@ -559,8 +559,8 @@ def variation(question: Question, design: Design, wind_deg: float | None) -> dic
     mass_kg = question.cargo.mass_kg
     parameters: dict[str, Any] = {
         "system.load.mass_kg": {
-            "mean": mass_kg, "std": MASS_SHARE * mass_kg, "min": 0.9 * mass_kg,
-            "max": 1.1 * mass_kg,
+            "mean": mass_kg, "std": _rounded(MASS_SHARE * mass_kg),
+            "min": _rounded(0.9 * mass_kg), "max": _rounded(1.1 * mass_kg),
         },
         "imperfections.command_latency_s": {"min": 0.0, "max": LATENCY_S},
         "imperfections.setpoint_delay_s": {"min": 0.0, "max": DELAY_S},
@@ -569,7 +569,7 @@ def variation(question: Question, design: Design, wind_deg: float | None) -> dic
         mean = question.wind_keys(wind_deg or 0.0)["mean_enu_m_s"]
         for axis in (0, 1):
             parameters[f"wind.mean_enu_m_s.{axis}"] = {
-                "mean": mean[axis], "std": WIND_SHARE * question.wind_m_s,
+                "mean": mean[axis], "std": _rounded(WIND_SHARE * question.wind_m_s),
             }  # fmt: skip
     if not question.cargo.keys.get("point_mass"):
         size_m = float(np.hypot(*question.cargo.edges_m[:2]))
@@ -577,11 +577,16 @@ def variation(question: Question, design: Design, wind_deg: float | None) -> dic
         for k, place in enumerate(design.system.load.cable_attachments_m):
             for axis in (0, 1):
                 key = f"system.load.cable_attachments_m.{k}.{axis}"
-                parameters[key] = {"mean": place[axis], "std": round(std, 5)}
+                parameters[key] = {"mean": place[axis], "std": _rounded(std)}
     if battery_of(design.system.drones[0]) is not None:
         key = "system.drones.propulsion.battery.start_charge"
         parameters[key] = {"min": FULL, "max": 1.0}
     return {"parameters": parameters, "set": {"cable_model": "massless"}}
+
+
+def _rounded(value: float) -> float:
+    """A number for a file, to four digits."""
+    return float(f"{value:.4g}")
 
 
 def _worlds(found: Answer, hangar: Hangar) -> tuple[Worlds, Converged | None]:

@@ -36,7 +36,7 @@ FLYER = "musls_bringup.design.flights:fly_and_watch_load"
 """Name by which a worker process finds what flies."""
 
 OVER_GROUND_M = 1.0
-"""Height of the load's lowest point in flight; long loads fly higher, see `_height_m`."""
+"""Height of the load's lowest point in flight; long loads fly higher, see `height_m`."""
 
 QUICK_S = 8.0
 """Time for which a load hangs in the wind in a short flight."""
@@ -103,11 +103,11 @@ class Trial:
     def data(self, question: Question) -> dict[str, Any]:
         """Scenario as plain data."""
         design, load = self.design, self.design.system.load
-        height_m = _height_m(question)
-        place = [0.0, 0.0, height_m]
+        up_m = height_m(question)
+        place = [0.0, 0.0, up_m]
         hold_s = QUICK_S if self.quick else HOLD_S
         hold = {"kind": "hold", "position_m": place, "duration_s": hold_s}
-        there = [WAY_M, 0.0, height_m]
+        there = [WAY_M, 0.0, up_m]
         line = {"kind": "line", "start_m": place, "end_m": there, "speed_m_s": SPEED_M_S}
         stages = [hold] if self.quick else [hold, line]
         model = question.cable_model
@@ -166,7 +166,7 @@ def load_name(question: Question) -> str:
     return f"{question.cargo.name}_lift"
 
 
-def _height_m(question: Question) -> float:
+def height_m(question: Question) -> float:
     """Height of the load's set-point: it may lean, after the loss of a drone, by 30 degrees."""
     x, y, z = question.cargo.edges_m
     lean_m = 0.25 * math.hypot(x, y) if question.required.survives_one else 0.0

@@ -21,7 +21,17 @@ from musls_analysis.view.film import write_png
 from musls_analysis.view.page import picture, templates
 from musls_analysis.view.picture import NARROW, PictureOptions
 from musls_bringup.design.answer import MARK, Answer, Choice
-from musls_bringup.design.flights import HOLD_S, LOST_AFTER_S, Outcome, loss_event
+from musls_bringup.design.flights import (
+    HOLD_S,
+    LOST_AFTER_S,
+    SPEED_M_S,
+    TUNED,
+    WAY_M,
+    Outcome,
+    height_m,
+    loss_event,
+    parameters_of,
+)
 from musls_bringup.design.question import Question, battery_of
 from musls_bringup.design.search import Rejection, materials_for
 from musls_bringup.fly import fly_in_memory, program
@@ -37,6 +47,7 @@ NOT_LOOKED_AT = (
     "winds that differ from place to place, from above or below, or turn during the flight",
     "knots, hooks and splices, which weaken ropes; wear and weather",
     "the loss of a cable, of a single motor, of two drones, or of the radio",
+    "losses in the lift, on the way or in the landing, or in another wind than the worse one",
     "sensors other than motion capture; GNSS outdoors moves set-points by decimetres",
     "obstacles, people below, rules of the air",
 )
@@ -70,7 +81,7 @@ def _content(found: Answer, folder: Path) -> dict[str, Any]:
     content: dict[str, Any] = {
         "title": f"Lifting {cargo.what}, {cargo.mass_kg:g} kg",
         "asked": asked,
-        "assumed": list(question.assumptions()),
+        "assumed": [*question.assumptions(), *_flight(found)],
         "not_looked_at": NOT_LOOKED_AT,
         "made_as": found.made_as or "musls.design(...)",
         "folder": folder,
@@ -82,6 +93,20 @@ def _content(found: Answer, folder: Path) -> dict[str, Any]:
         "choice": None,
     }
     return content if not found.choices else content | _of_choice(found, folder)
+
+
+def _flight(found: Answer) -> Iterator[tuple[str, str]]:
+    """What is flown, and with which parameters of the autopilot."""
+    yield (
+        "flight",
+        f"up by {height_m(found.question):g} m, hold for {HOLD_S:g} s, {WAY_M:g} m away and back "
+        f"at {SPEED_M_S:g} m/s, down; sensors as of motion capture",
+    )
+    for name in found.question.fleet:
+        if parameters_of(name):
+            yield "autopilot", f"{name}: PX4's parameters of its shipped scenario {TUNED[name]}"
+        else:
+            yield "autopilot", f"{name}: PX4's cascade with gains that follow from its rotors"
 
 
 def _required(found: Answer) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, Field
 
+from musls_bringup.design import WORLDS
 from musls_bringup.new.templates import EDGES_M, LoadKind, airframe, starting_load
 from musls_control.brief.margins import GUST_DEVIATIONS
 from musls_control.controllers import CONTROLLERS
@@ -252,9 +253,6 @@ def requirements_of(text: str) -> Requirements:
         given[name] = parse_yaml(value.strip() or "true", f"--require {name}")
     return build(Requirements, given, "--require")
 
-
-WORLDS = 40
-"""Worlds of the Monte Carlo."""
 
 MODELS = ("elastic", "rigid_links", "massless")
 """Cable models in which the best few are flown."""

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from musls_bringup.design import WORLDS
 from musls_description.config.errors import check_present_folder
 from musls_description.config.schema import to_yaml
 
@@ -27,7 +28,7 @@ def design(
     require: str | Mapping[str, Any] = "",
     fixed: Mapping[str, Any] | None = None,
     cable_model: str = "elastic",
-    worlds: int = 40,
+    worlds: int = WORLDS,
     seed: int = 0,
     settings: Sequence[str] = (),
     out: str | Path | None = None,

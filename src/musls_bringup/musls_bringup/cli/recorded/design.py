@@ -12,6 +12,7 @@ import typer
 
 from musls_bringup.cli import options
 from musls_bringup.cli.terminal import ProgressDisplay
+from musls_bringup.design import WORLDS
 from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import read_yaml, shown
 
@@ -80,7 +81,7 @@ def run(
     ] = "elastic",
     worlds: Annotated[
         int, typer.Option(min=0, help="Worlds of the Monte Carlo of the choice; 0 for none.")
-    ] = 40,
+    ] = WORLDS,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all noise and of the draws.")] = 0,
     settings: options.Settings = None,
     pick: Annotated[
@@ -174,7 +175,9 @@ def _answer(
             progress=display.update, **asked,
         )  # fmt: skip
     if as_json:
-        typer.echo(json.dumps({"choices": list(found.rows), "folder": str(folder)}, indent=1))
+        rejected = [{"fleet": entry.name, "why": entry.why} for entry in found.rejected]
+        told = {"choices": list(found.rows), "rejected": rejected, "folder": str(folder)}
+        typer.echo(json.dumps(told, indent=1))
     elif not quiet:
         typer.echo(str(found))
     if not found.choices:
