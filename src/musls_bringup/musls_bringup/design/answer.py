@@ -7,8 +7,8 @@ must be survived, and a Monte Carlo of the choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,10 @@ WINDS_DEG: tuple[float | None, ...] = (0.0, 90.0)
 """Directions of the wind that are flown, from the load's x axis."""
 
 OTHER = "payload"
-"""Controller that is tried beside `formation` where none is fixed."""
+"""Controller that is tried where none is fixed and `formation` fails."""
 
-BETTER = 0.5
-"""Share of the load's distance from its place from which the other controller is taken."""
+MOST_WORLDS = 0.5
+"""Share of the worlds that keep what is required, with which a choice is taken for the page."""
 
 STEADIEST = 3
 """Formations of a fleet that are flown in the model that was asked for, one after the other."""
@@ -55,8 +55,8 @@ MORE_TENSION = 1.05
 
 Progress = Callable[[str, float], None]
 
-MARK = "choice_{}.yaml"
-"""File of a choice's scenario."""
+MARK, VARIES = "choice_{}.yaml", "vary_{}.yaml"
+"""Files of a choice: its scenario, and what is uncertain."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +173,7 @@ class Answer(ShownResult):
         worlds: Monte Carlo of that choice; None where none was flown.
         peak: Largest tension of its worst flight with the whole, half and a quarter of the step;
             None where that was not flown.
+        shares: Shares of the worlds that keep what is required, by the number of the choice.
         looked_at: Number of formations that were solved.
         flown: Number of flights.
         cpu_s: Processor time of the flights of this session.
@@ -189,6 +190,7 @@ class Answer(ShownResult):
     cpu_s: float
     made_as: str = ""
     peak: Converged | None = None
+    shares: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def rows(self) -> Rows[dict[str, Any]]:
@@ -243,7 +245,7 @@ class Answer(ShownResult):
         )
         heads = (
             "", "drones", "mass [kg]", "margin", "hover [min]", "cone [deg]", "cable", "controller",
-            "peak [N]", "factor", "tips [m]", "room [m]", "after a loss",
+            "peak [N]", "factor", "tips [m]", "room [m]", "after a loss", "worlds",
         )  # fmt: skip
         rows = []
         for k, choice in enumerate(self.choices, start=1):
@@ -254,6 +256,7 @@ class Answer(ShownResult):
                 f"{choice.margin:.2f}", _or_none(row["hover_min"], ".1f"), f"{design.cone_deg:g}",
                 cable, design.controller, f"{choice.peak_n:.3g}", f"{choice.factor:.1f}",
                 _or_none(choice.tips_m, ".2f"), f"{design.room_m:.1f}", choice.after_a_loss,
+                f"{100 * self.shares[k]:.0f} %" if k in self.shares else "-",
             ))  # fmt: skip
         if rows:
             yield Table(heads, rows, names=2)
@@ -281,7 +284,7 @@ def _or_none(value: float | None, form: str) -> str:
 def answer(
     question: Question,
     store: Store,
-    pick: int = 1,
+    pick: int | None = None,
     progress: Progress | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
@@ -293,7 +296,7 @@ def answer(
         return _answer(question, hangar, pick, made_as)
 
 
-def _answer(question: Question, hangar: Hangar, pick: int, made_as: str) -> Answer:
+def _answer(question: Question, hangar: Hangar, pick: int | None, made_as: str) -> Answer:
     store, selection = hangar.store, _Selection(question, hangar)
     choices: list[Choice] = []
     rejected: list[Rejection] = []
@@ -312,10 +315,10 @@ def _answer(question: Question, hangar: Hangar, pick: int, made_as: str) -> Answ
         replace(one, cheaper=_cheaper(question, hangar, one, rejected, cheapest=k == 0))
         for k, one in enumerate(choices)
     ]
-    if choices and not 1 <= pick <= len(choices):
+    if choices and pick is not None and not 1 <= pick <= len(choices):
         raise ConfigError(f"--pick {pick}: there are {len(choices)} choices")
     found = Answer(
-        question, choices, rejected, pick, None, looked_at, hangar.flown, hangar.cpu_s,
+        question, choices, rejected, pick or 1, None, looked_at, hangar.flown, hangar.cpu_s,
         made_as,
     )  # fmt: skip
     for number in range(1, len(choices) + 1):
@@ -323,8 +326,22 @@ def _answer(question: Question, hangar: Hangar, pick: int, made_as: str) -> Answ
         found.write_pick(number, system, store.folder / MARK.format(number))
     if not (choices and question.worlds):
         return found
-    worlds, peak = _worlds(found, hangar)
-    return replace(found, worlds=worlds, peak=peak, flown=hangar.flown, cpu_s=hangar.cpu_s)
+    return _in_worlds(found, hangar, [pick] if pick else range(1, len(choices) + 1))
+
+
+def _in_worlds(found: Answer, hangar: Hangar, numbers: Iterable[int]) -> Answer:
+    """The answer with the Monte Carlo of the first choice that most worlds do not break."""
+    shares: dict[int, float] = {}
+    best = found
+    for number in numbers:
+        one = replace(found, picked=number)
+        worlds, peak = _worlds(one, hangar)
+        shares[number] = worlds.kept["mean"]
+        if shares[number] >= max(shares.values()):
+            best = replace(one, worlds=worlds, peak=peak)
+        if shares[number] >= MOST_WORLDS:
+            break
+    return replace(best, shares=shares, flown=hangar.flown, cpu_s=hangar.cpu_s)
 
 
 class _Selection:
@@ -392,10 +409,8 @@ class _Selection:
             kept.append(sorted(good, key=lambda one: _off_m(outcomes[one.name]))[:STEADIEST])
         if self.question.fixed.controller or self.required.survives_one:
             return kept
-        # Another controller, where that holds the load nearer to its place.
-        others = [replace(one, controller=OTHER) for designs in kept for one in designs]
-        outcomes |= self._hang(others)
-        return [[self._steadier(one, outcomes) for one in designs] for designs in kept]
+        # Another controller where the first does not keep what is required in the whole flight.
+        return [[*designs, replace(designs[0], controller=OTHER)] for designs in kept]
 
     def _losses(
         self, designs: Sequence[Design], flights: Sequence[Sequence[Outcome]]
@@ -421,14 +436,6 @@ class _Selection:
             "hanging in the wind",
         )
         return dict(zip((one.name for one in designs), flown, strict=True))
-
-    def _steadier(self, design: Design, outcomes: Mapping[str, Sequence[Outcome]]) -> Design:
-        """The design with the controller that holds its load much nearer to its place."""
-        other = replace(design, controller=OTHER)
-        if self._lacks(outcomes[other.name]):
-            return design
-        better = _off_m(outcomes[other.name]) < BETTER * _off_m(outcomes[design.name])
-        return other if better else design
 
     def _lacking(self, flown: Sequence[Outcome]) -> list[str]:
         """Everything that flights lack."""
@@ -595,7 +602,9 @@ def _worlds(found: Answer, hangar: Hangar) -> tuple[Worlds, Converged | None]:
     wind_deg = choice.worst.trial.wind_deg
     vary = variation(question, choice.design, wind_deg)
     with writing(store.folder):
-        (store.folder / "vary.yaml").write_text(VARY + to_yaml(vary), encoding="utf-8")
+        (store.folder / VARIES.format(found.picked)).write_text(
+            VARY + to_yaml(vary), encoding="utf-8"
+        )
     file = store.folder / MARK.format(found.picked)
     plan = plan_montecarlo(str(file), vary, question.worlds, question.seed)
 

@@ -20,7 +20,7 @@ from musls_analysis.sweep.store import Store, write_table
 from musls_analysis.view.film import write_png
 from musls_analysis.view.page import picture, templates
 from musls_analysis.view.picture import NARROW, PictureOptions
-from musls_bringup.design.answer import MARK, Answer, Choice
+from musls_bringup.design.answer import MARK, VARIES, Answer, Choice
 from musls_bringup.design.flights import (
     HOLD_S,
     LOST_AFTER_S,
@@ -86,8 +86,11 @@ def _content(found: Answer, folder: Path) -> dict[str, Any]:
         "made_as": found.made_as or "musls.design(...)",
         "folder": folder,
         "found": found,
-        "heads": list(found.choices[0].row()) if found.choices else [],
-        "rows": [[_shown(value) for value in row.values()] for row in found.rows],
+        "heads": [*found.choices[0].row(), "worlds"] if found.choices else [],
+        "rows": [
+            [*map(_shown, row.values()), _percent(found.shares.get(k))]
+            for k, row in enumerate(found.rows, start=1)
+        ],
         "rejected": _together(found.rejected),
         "number": number,
         "choice": None,
@@ -140,6 +143,10 @@ def _together(rejected: Sequence[Rejection]) -> list[tuple[str, str]]:
     return [(f"{', '.join(numbers)} {name}", why) for (name, why), numbers in rows.items()]
 
 
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.0f} %"
+
+
 def _shown(value: Any) -> str:
     return "–" if value is None else number(value) if isinstance(value, float) else str(value)
 
@@ -189,7 +196,7 @@ def _of_choice(found: Answer, folder: Path) -> dict[str, Any]:
         "statistics": [] if worlds is None else _statistics(found),
         "varied": [] if worlds is None else _varied(worlds.vary),
         "montecarlo": f"{program()} montecarlo {shlex.quote(str(file))} --vary "
-        f"{shlex.quote(str(folder / 'vary.yaml'))} --worlds {question.worlds} "
+        f"{shlex.quote(str(folder / VARIES.format(found.picked)))} --worlds {question.worlds} "
         f"--seed {question.seed}",
         "pick": f"{program()} design {shlex.quote(str(folder))} --pick",
     }

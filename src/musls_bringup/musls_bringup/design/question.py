@@ -214,7 +214,7 @@ class Requirements:
     Attributes:
         margin: Full over needed thrust of the rotor that works hardest, on average over a second.
         factor: Breaking force of a cable over its largest tension.
-        gap: Least distance of rotor tips in flight [m]; by default 0.8 of the distance of a rotor
+        gap: Least distance of rotor tips in flight [m]; by default half the distance of a rotor
             tip from its drone's axis.
         survives_one: Whether the loss of any one drone must be survived: the load is carried on or
             set down, and nothing else falls.
@@ -236,7 +236,7 @@ class Requirements:
         return GAP_SHARE * tip_radius_m(drone) if self.gap is None else self.gap
 
 
-GAP_SHARE = 0.8
+GAP_SHARE = 0.5
 """Least distance of rotor tips over that of a tip from the axis, where none is required."""
 
 

@@ -32,7 +32,7 @@ def design(
     seed: int = 0,
     settings: Sequence[str] = (),
     out: str | Path | None = None,
-    pick: int = 1,
+    pick: int | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
     progress: Callable[[str, float], None] | None = None,
@@ -59,7 +59,8 @@ def design(
         settings: Keys of the scenario that differ in all flights, "KEY=VALUE" each.
         out: Folder that keeps flights, choices and `design.html`, so that the search can be
             continued; None keeps nothing.
-        pick: Number of the choice that is shown in detail and flown in many worlds.
+        pick: Number of the choice that is shown in detail and flown in many worlds; by default the
+            first that most worlds do not break.
         workers: Processes; by default as many as there are cores.
         scheduler: Address of a Dask scheduler to use instead.
         progress: Told what is done and the share of it.

@@ -171,7 +171,7 @@ def _answer(
     Store(folder).check(resume=resume)
     with ProgressDisplay(f"design {name}", "starting", quiet=quiet or as_json) as display:
         found = design(
-            out=folder, pick=pick or 1, workers=workers, scheduler=scheduler,
+            out=folder, pick=pick, workers=workers, scheduler=scheduler,
             progress=display.update, **asked,
         )  # fmt: skip
     if as_json:
