@@ -138,7 +138,7 @@ class Choice:
         """What becomes of the load after the loss of any one drone."""
         if not self.losses:
             return "not flown"
-        on = sum(any("goes on" in line for line in loss.told) for loss in self.losses)
+        on = sum(any("goes on" in line for line in loss.events) for loss in self.losses)
         ways = {"carried on": on, "set down": len(self.losses) - on}
         return ", ".join(f"{way} ({count})" for way, count in ways.items() if count)
 
@@ -168,25 +168,25 @@ class Answer(ShownResult):
         question: Everything that was asked.
         choices: Choices on the front: none has fewer drones, less mass, more margin and more
             minutes than another.
-        rejected: Fleets that were rejected, with reasons.
+        rejections: Fleets that were rejected, with reasons.
         picked: Number of the choice that is shown in detail, from 1.
         worlds: Monte Carlo of that choice; None where none was flown.
         peak: Largest tension of its worst flight with the whole, half and a quarter of the step;
             None where that was not flown.
         shares: Shares of the worlds that keep what is required, by the number of the choice.
         looked_at: Number of formations that were solved.
-        flown: Number of flights.
+        flights: Number of flights.
         cpu_s: Processor time of the flights of this session.
         made_as: Command that made it.
     """
 
     question: Question
     choices: Sequence[Choice]
-    rejected: Sequence[Rejection]
+    rejections: Sequence[Rejection]
     picked: int
     worlds: Worlds | None
     looked_at: int
-    flown: int
+    flights: int
     cpu_s: float
     made_as: str = ""
     peak: Converged | None = None
@@ -208,7 +208,7 @@ class Answer(ShownResult):
     def why_none(self) -> str:
         """Reasons of the fleets that came nearest, one of each airframe."""
         last: dict[str, Rejection] = {}
-        for rejection in self.rejected:
+        for rejection in self.rejections:
             if rejection.airframe not in last or rejection.design is not None:
                 last[rejection.airframe] = rejection
         return "; ".join(f"{entry.name}: {entry.why}" for entry in last.values())
@@ -241,7 +241,7 @@ class Answer(ShownResult):
         yield (
             f"{cargo.what} of {cargo.mass_kg:g} kg in {self.question.wind_m_s:g} m/s of wind, "
             f"gusts {self.question.gusts_m_s:g} m/s more: {self.looked_at} formations solved, "
-            f"{self.flown} flights"
+            f"{self.flights} flights"
         )
         heads = (
             "", "drones", "mass [kg]", "margin", "hover [min]", "cone [deg]", "cable", "controller",
@@ -305,12 +305,12 @@ def _answer(question: Question, hangar: Hangar, pick: int | None, made_as: str) 
     while not choices:  # larger fleets, as long as flights reject all of those that may do
         static = search(question, hangar.progress, largest)
         looked_at += static.looked_at
-        rejected += static.rejected
+        rejected += static.rejections
         choices = selection.of(static)
         if static.largest == largest:
             break
         largest = static.largest
-    rejected += selection.rejected
+    rejected += selection.rejections
     choices = [
         replace(one, cheaper=_cheaper(question, hangar, one, rejected, cheapest=k == 0))
         for k, one in enumerate(choices)
@@ -318,7 +318,7 @@ def _answer(question: Question, hangar: Hangar, pick: int | None, made_as: str) 
     if choices and pick is not None and not 1 <= pick <= len(choices):
         raise ConfigError(f"--pick {pick}: there are {len(choices)} choices")
     found = Answer(
-        question, choices, rejected, pick or 1, None, looked_at, hangar.flown, hangar.cpu_s,
+        question, choices, rejected, pick or 1, None, looked_at, hangar.flights, hangar.cpu_s,
         made_as,
     )  # fmt: skip
     for number in range(1, len(choices) + 1):
@@ -341,16 +341,17 @@ def _in_worlds(found: Answer, hangar: Hangar, numbers: Iterable[int]) -> Answer:
             best = replace(one, worlds=worlds, peak=peak)
         if shares[number] >= MOST_WORLDS:
             break
-    return replace(best, shares=shares, flown=hangar.flown, cpu_s=hangar.cpu_s)
+    return replace(best, shares=shares, flights=hangar.flights, cpu_s=hangar.cpu_s)
 
 
 class _Selection:
     """Flies what the static search left, and keeps the front."""
 
     def __init__(self, question: Question, hangar: Hangar) -> None:
-        self.question, self.hangar, self.required = question, hangar, question.required
+        self.question, self.hangar = question, hangar
+        self.required = question.requirements
         self.winds_deg = WINDS_DEG if question.strongest_m_s > 0.0 else (None,)
-        self.rejected: list[Rejection] = []
+        self.rejections: list[Rejection] = []
 
     def of(self, static: Static) -> list[Choice]:
         """The front of some fleets, cheapest first; those that flights reject are kept aside."""
@@ -390,7 +391,7 @@ class _Selection:
                 if rest:
                     left.append(rest)
             waiting = left
-        self.rejected += [rejection for _, rejection in failed.values()]
+        self.rejections += [rejection for _, rejection in failed.values()]
         return chosen
 
     def _hung(self, fleets: Sequence[Sequence[Design]]) -> list[list[Design]]:
@@ -402,7 +403,7 @@ class _Selection:
             if not good:
                 best = min(designs, key=lambda one: len(self._lacking(outcomes[one.name])))
                 why = self._lacks(outcomes[best.name])
-                self.rejected.append(
+                self.rejections.append(
                     Rejection(best.airframe, best.number, why, best.cost_kg, best, flown=True)
                 )
                 continue
@@ -539,13 +540,13 @@ def _cheaper(
     if forced is None:
         return nearest
     trials = [Trial(forced, choice.worst.trial.wind_deg)]
-    if question.required.survives_one:
+    if question.requirements.survives_one:
         trials.append(Trial(forced, choice.worst.trial.wind_deg, 1))
     flown = hangar.fly(trials, "the next cheaper one")
     told = [
         f"{outcome.trial.name}: {text}"
         for outcome in flown
-        for text in outcome.lacks(question.required)[:1]
+        for text in outcome.lacks(question.requirements)[:1]
     ]
     says = f"flown nevertheless: {'; '.join(told)}" if told else "it flies nevertheless"
     return replace(nearest, why=f"{nearest.why}; {says}", design=forced, flown=True)
@@ -614,7 +615,7 @@ def _worlds(found: Answer, hangar: Hangar) -> tuple[Worlds, Converged | None]:
     hangar.make(replace(plan, runs=(*steps, *plan.runs)), "Monte Carlo")
     trial = Trial(choice.design, wind_deg)
     outcomes = [outcome_of(trial, run.id, store.record(run.id)) for run in plan.runs]
-    kept = sum(not outcome.lacks(question.required) for outcome in outcomes)
+    kept = sum(not outcome.lacks(question.requirements) for outcome in outcomes)
     peaks = [outcome_of(worst, run.id, store.record(run.id)).peak_n for run in steps]
     peak = None
     if len(peaks) == 2 and np.isfinite(peaks).all():

@@ -111,7 +111,7 @@ class Trial:
         line = {"kind": "line", "start_m": place, "end_m": there, "speed_m_s": SPEED_M_S}
         stages = [hold] if self.quick else [hold, line]
         model = question.cable_model
-        survives = question.required.survives_one and design.number >= MIN_DRONES
+        survives = question.requirements.survives_one and design.number >= MIN_DRONES
         data: dict[str, Any] = {
             "name": load_name(question),
             "description": f"{question.cargo.what} of {load.mass_kg:g} kg below {design.name}",
@@ -169,7 +169,7 @@ def load_name(question: Question) -> str:
 def height_m(question: Question) -> float:
     """Height of the load's set-point: it may lean, after the loss of a drone, by 30 degrees."""
     x, y, z = question.cargo.edges_m
-    lean_m = 0.25 * math.hypot(x, y) if question.required.survives_one else 0.0
+    lean_m = 0.25 * math.hypot(x, y) if question.requirements.survives_one else 0.0
     return round(OVER_GROUND_M + lean_m + 0.5 * z, 2)
 
 
@@ -190,7 +190,7 @@ class Outcome:
         given_up: Numbers of drones that were given up, in words, the lost one included.
         way: Whether it came to the way after the hold.
         landed: Whether the drones stood on the ground at its end.
-        told: Events of the flight, in words.
+        events: Events of the flight, in words.
     """
 
     trial: Trial
@@ -205,7 +205,7 @@ class Outcome:
     given_up: Sequence[str] = ()
     way: bool = False
     landed: bool = False
-    told: Sequence[str] = ()
+    events: Sequence[str] = ()
 
     def lacks(self, required: Requirements) -> list[str]:
         """Requirements that this flight does not keep, one line each."""
@@ -217,7 +217,7 @@ class Outcome:
             found.append("the drones have not landed at its end")
         if not lost and self.given_up:
             found.append(f"a drone that flies is given up: {self.given_up[0]}")
-        if lost and not any("all motors stopped" in line for line in self.told):
+        if lost and not any("all motors stopped" in line for line in self.events):
             found.append("its hold does not come, in which the drone was to be lost")
         if not (lost or self.way):
             found.append("it is broken off before its way")
@@ -264,7 +264,7 @@ class Hangar:
         """`progress` is told what is done and the share of it; see `run_sweep` for the others."""
         self.question, self.store = question, store
         self.progress, self.executor, self.scheduler = progress, executor, scheduler
-        self.flown = 0
+        self.flights = 0
         self.cpu_s = 0.0
 
     def fly(self, trials: Sequence[Trial], what: str) -> list[Outcome]:
@@ -293,7 +293,7 @@ class Hangar:
         state = run_sweep(
             plan, self.store, FLYER, watch, scheduler=self.scheduler, executor=self.executor
         )
-        self.flown += state.total
+        self.flights += state.total
         self.cpu_s += state.cpu_s
 
     def planned(self, trial: Trial) -> Run | str:

@@ -91,7 +91,7 @@ def _content(found: Answer, folder: Path) -> dict[str, Any]:
             [*map(_shown, row.values()), _percent(found.shares.get(k))]
             for k, row in enumerate(found.rows, start=1)
         ],
-        "rejected": _together(found.rejected),
+        "rejected": _together(found.rejections),
         "number": number,
         "choice": None,
     }
@@ -113,7 +113,7 @@ def _flight(found: Answer) -> Iterator[tuple[str, str]]:
 
 
 def _required(found: Answer) -> Iterator[str]:
-    required = found.question.required
+    required = found.question.requirements
     yield f"thrust margin {required.margin:g}"
     yield f"breaking force {required.factor:g} times the largest tension"
     gaps = {f"{required.gap_m(drone):.2g}" for drone in found.question.fleet.values()}
@@ -162,7 +162,7 @@ def _of_choice(found: Answer, folder: Path) -> dict[str, Any]:
     _draw_choice(choice, pictures["choice"])
     with style.styled():
         style.save(_peaks_figure(found), pictures["peaks"])
-        if len(found.choices) + len(found.rejected) > 1:
+        if len(found.choices) + len(found.rejections) > 1:
             pictures["front"] = figures / "front.png"
             style.save(_front_figure(found), pictures["front"])
         if found.worlds is not None:
@@ -176,7 +176,7 @@ def _of_choice(found: Answer, folder: Path) -> dict[str, Any]:
     minutes = "not known, no battery in the airframe's file"
     if design.minutes is not None:
         minutes = f"{design.minutes:.1f} min"
-    materials = materials_for(design, question.required.factor, choice.peak_n)
+    materials = materials_for(design, question.requirements.factor, choice.peak_n)
     worlds = found.worlds
     return {
         "choice": choice,
@@ -250,7 +250,7 @@ def _lacking(found: Answer) -> list[tuple[str, int]]:
     lacks = Counter(
         re.split(r" (?:within|with|at)? ?[-\d]|:", text)[0]
         for outcome in found.worlds.outcomes
-        for text in outcome.lacks(found.question.required)[:1]
+        for text in outcome.lacks(found.question.requirements)[:1]
     )
     return lacks.most_common(4)
 
@@ -304,14 +304,14 @@ def _front_figure(found: Answer) -> Any:
         text = f"{k}: {choice.design.number} {Path(choice.design.airframe).stem}"
         ax.annotate(text, (choice.design.cost_kg, choice.margin), (7, 4),
                     textcoords="offset points", fontsize=7)  # fmt: skip
-    for rejection in found.rejected:
+    for rejection in found.rejections:
         if rejection.design is None:
             continue
         at = rejection.design.cost_kg, rejection.design.wind_margin
         ax.plot(*at, "x", color=style.EVENT, ms=6)
         ax.annotate(rejection.name, at, (7, -9), textcoords="offset points", fontsize=7,
                     color=style.EVENT)  # fmt: skip
-    ax.axhline(found.question.required.margin, color=style.INK, lw=0.8, ls="--")
+    ax.axhline(found.question.requirements.margin, color=style.INK, lw=0.8, ls="--")
     ax.set(xlabel="mass of drones and cables [kg]", ylabel="least thrust margin")
     ax.set_title("Choices (dots; crosses were rejected, dashed: required)")
     ax.margins(0.16, 0.2)
@@ -320,7 +320,7 @@ def _front_figure(found: Answer) -> Any:
 
 def _peaks_figure(found: Answer) -> Any:
     """Largest tensions at rest, in flights and in the worlds, against the breaking force."""
-    choice, required = found.choice, found.question.required
+    choice, required = found.choice, found.question.requirements
     design = choice.design
     rest_n = float(design.hanging.rest.load_end_tension_n.max())
     rows: list[tuple[str, float, float]] = [
@@ -359,7 +359,7 @@ def _peaks_figure(found: Answer) -> Any:
 def _worlds_figure(found: Answer) -> Any:
     """How often each margin, tension and distance of rotor tips came in the worlds."""
     assert found.worlds is not None
-    outcomes, required = found.worlds.outcomes, found.question.required
+    outcomes, required = found.worlds.outcomes, found.question.requirements
     gap_m = required.gap_m(found.choice.design.system.drones[0])
     panels: list[tuple[str, list[float | None], float | None]] = [
         ("least thrust margin", [o.margin for o in outcomes], required.margin),

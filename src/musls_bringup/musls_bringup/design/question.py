@@ -270,7 +270,7 @@ class Question:
         gusts_m_s: Speed that gusts add to it: two standard deviations of the wind.
         fleet: Airframes that may fly, by name.
         fixed: Parts of the answer that are fixed.
-        required: Requirements.
+        requirements: Requirements.
         cable_model: Model in which the best few are flown.
         worlds: Worlds of the Monte Carlo; 0 for none.
         seed: Seed of all noise.
@@ -282,7 +282,7 @@ class Question:
     gusts_m_s: float
     fleet: Mapping[str, Drone]
     fixed: Fixed
-    required: Requirements
+    requirements: Requirements
     cable_model: str = "elastic"
     worlds: int = WORLDS
     seed: int = 0
@@ -305,7 +305,7 @@ class Question:
 
     def assumptions(self) -> Iterator[tuple[str, str]]:
         """What is taken for granted, as pairs of a subject and a sentence."""
-        cargo, required = self.cargo, self.required
+        cargo, required = self.cargo, self.requirements
         if cargo.drag_assumed:
             yield (
                 "drag of the load",

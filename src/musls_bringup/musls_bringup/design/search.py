@@ -183,13 +183,13 @@ class Static:
 
     Attributes:
         fleets: Formations of each fleet that may do, best first.
-        rejected: Fleets that do not.
+        rejections: Fleets that do not.
         looked_at: Number of formations that were solved.
         largest: Largest number of drones that was looked at, by airframe.
     """
 
     fleets: Sequence[Sequence[Design]]
-    rejected: Sequence[Rejection]
+    rejections: Sequence[Rejection]
     looked_at: int
     largest: Mapping[str, int]
 
@@ -249,7 +249,7 @@ class Fleet:
         self.looked_at = 0
         self.nearest: Design | None = None
         self.cost_kg = number * self.drone.mass_kg
-        self.needed = STATIC_SLACK * question.required.margin
+        self.needed = STATIC_SLACK * question.requirements.margin
         self.too_wide = False
 
     def best(self) -> tuple[list[Design], str]:
@@ -283,7 +283,7 @@ class Fleet:
 
     def _too_few(self) -> str:
         """Why so few drones cannot carry it in any formation; empty where they may."""
-        required = self.question.required
+        required = self.question.requirements
         if required.hover_min is not None and battery_of(self.drone) is None:
             return "the airframe's file has no battery: minutes of hover are not known"
         if required.survives_one and self.number < MIN_DRONES:
@@ -308,7 +308,7 @@ class Fleet:
         return self.drone.max_thrust_n / (STANDARD_GRAVITY_M_S2 * weight_kg)
 
     def _no_places(self) -> str:
-        gap_m = self.question.required.gap_m(self.drone)
+        gap_m = self.question.requirements.gap_m(self.drone)
         return (
             f"no places side by side for {self.number} rotor discs of "
             f"{2.0 * tip_radius_m(self.drone):.2f} m, {gap_m:.2g} m apart, above these hooks"
@@ -316,7 +316,7 @@ class Fleet:
 
     def _lacks(self, design: Design) -> str:
         """Requirement that a formation at rest does not keep; empty where it keeps all."""
-        required = self.question.required
+        required = self.question.requirements
         if design.wind_margin < self.needed:
             return (
                 f"thrust margin {shown_beside(design.wind_margin, required.margin)} at rest in "
@@ -364,7 +364,7 @@ class Fleet:
 
     def _hung(self, system: SlungLoadSystem, places_m: Array, cone_deg: float) -> Design | None:
         """The design with drones at places, (n, 3); None where the load does not hang well."""
-        apart_m = self.question.required.gap_m(self.drone) + WANDER * tip_radius_m(self.drone)
+        apart_m = self.question.requirements.gap_m(self.drone) + WANDER * tip_radius_m(self.drone)
         if tips_apart_m(system, places_m) < apart_m:
             return None
         self.looked_at += 1
@@ -373,7 +373,7 @@ class Fleet:
             return None
         if hanging.tilt_rad > STEEPEST_RAD or hanging.shares.min() < LEAST_SHARE:
             return None
-        if _ground_tips_m(hanging) < self.question.required.gap_m(self.drone):
+        if _ground_tips_m(hanging) < self.question.requirements.gap_m(self.drone):
             return None
         cable = system.cables[0]
         assert cable.material is not None
@@ -397,7 +397,7 @@ class Fleet:
 
     def _cable(self, pull_n: float, length_m: float) -> Cable:
         """The lightest cable that holds a pull; of those that weigh nearly the same the best."""
-        fixed, factor = self.question.fixed, self.question.required.factor
+        fixed, factor = self.question.fixed, self.question.requirements.factor
         sizes = diameters_m(pull_n, PEAK * factor * pull_n, fixed.diameter_m)
         if fixed.material is not None:
             sizes = {fixed.material: sizes[fixed.material]}

@@ -175,7 +175,7 @@ def _answer(
             progress=display.update, **asked,
         )  # fmt: skip
     if as_json:
-        rejected = [{"fleet": entry.name, "why": entry.why} for entry in found.rejected]
+        rejected = [{"fleet": entry.name, "why": entry.why} for entry in found.rejections]
         told = {"choices": list(found.rows), "rejected": rejected, "folder": str(folder)}
         typer.echo(json.dumps(told, indent=1))
     elif not quiet:
