@@ -297,30 +297,41 @@ def answer(
 
 
 def _answer(question: Question, hangar: Hangar, pick: int | None, made_as: str) -> Answer:
-    store, selection = hangar.store, _Selection(question, hangar)
+    """The answer; larger fleets follow as long as flights, or most worlds, reject smaller ones."""
+    selection = _Selection(question, hangar)
     choices: list[Choice] = []
     rejected: list[Rejection] = []
     largest: Mapping[str, int] = {}
     looked_at = 0
-    while not choices:  # larger fleets, as long as flights reject all of those that may do
+    while True:
         static = search(question, hangar.progress, largest)
         looked_at += static.looked_at
         rejected += static.rejections
-        choices = selection.of(static)
-        if static.largest == largest:
-            break
+        choices = _front([*choices, *selection.of(static)])
+        last = static.largest == largest
         largest = static.largest
-    rejected += selection.rejections
+        if not (choices or last):
+            continue
+        found = Answer(
+            question, choices, [*rejected, *selection.rejections], pick or 1, None, looked_at,
+            hangar.flights, hangar.cpu_s, made_as,
+        )  # fmt: skip
+        found = _in_detail(found, hangar, pick)
+        robust = max(found.shares.values(), default=1.0) >= MOST_WORLDS
+        if last or robust or pick is not None:
+            return found
+
+
+def _in_detail(found: Answer, hangar: Hangar, pick: int | None) -> Answer:
+    """The answer with the next cheaper fleets, files of its choices and its Monte Carlo."""
+    question, store = found.question, hangar.store
     choices = [
-        replace(one, cheaper=_cheaper(question, hangar, one, rejected, cheapest=k == 0))
-        for k, one in enumerate(choices)
+        replace(one, cheaper=_cheaper(question, hangar, one, found.rejections, cheapest=k == 0))
+        for k, one in enumerate(found.choices)
     ]
     if choices and pick is not None and not 1 <= pick <= len(choices):
         raise ConfigError(f"--pick {pick}: there are {len(choices)} choices")
-    found = Answer(
-        question, choices, rejected, pick or 1, None, looked_at, hangar.flights, hangar.cpu_s,
-        made_as,
-    )  # fmt: skip
+    found = replace(found, choices=choices, flights=hangar.flights, cpu_s=hangar.cpu_s)
     for number in range(1, len(choices) + 1):
         system = store.folder / f"choice_{number}_system.yaml"
         found.write_pick(number, system, store.folder / MARK.format(number))
