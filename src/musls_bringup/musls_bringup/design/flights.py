@@ -54,6 +54,9 @@ CONTINGENCY = {"slack_s": 5.0}
 """Reaction to a loss: a drone that falls is noticed within half a second; cables that are slack for
 a moment in wind are no loss."""
 
+LOSS_GAP = 0.5
+"""Share of the required distance of rotor tips that is kept where a drone was lost, at least."""
+
 LOSS_FACTOR = 2.0
 """Breaking force of a cable over its largest tension where a drone was lost, at least."""
 
@@ -234,8 +237,8 @@ class Outcome:
                 f"a cable is pulled with {self.peak_n:.3g} N and breaks at "
                 f"{design.break_force_n:.3g} N, {factor:g} times as much is required"
             )
-        gap_m = required.gap_m(design.system.drones[0])
-        if not lost and self.tips_m is not None and self.tips_m < gap_m:
+        gap_m = (LOSS_GAP if lost else 1.0) * required.gap_m(design.system.drones[0])
+        if self.tips_m is not None and self.tips_m < gap_m:
             shown = shown_beside(self.tips_m, gap_m)
             found.append(f"rotor tips within {shown} m, {gap_m:.3g} m are required")
         if (
