@@ -10,7 +10,7 @@ import pytest
 
 import musls
 from musls_bringup.cli import main
-from musls_bringup.design.flights import Outcome, Trial
+from musls_bringup.design.flights import HARDEST_M_S, Outcome, Trial, fly_and_watch_load
 from musls_bringup.design.question import FACE_DRAG, ask
 from musls_bringup.design.search import (
     PEAK,
@@ -318,13 +318,19 @@ LOADS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LOADS)
 def test_the_choice_flies_and_the_next_cheaper_one_fails_as_told(name, tmp_path):
-    """With noise of another seed: no warning, margin and tension as told, within the gusts'."""
+    """With noise of another seed: no warning with all drones, and no load falls after a loss.
+
+    One that is set down may touch the lost drone where that lies: the search flies one seed.
+    """
     found = design(**LOADS[name], worlds=0, out=tmp_path / name)
     choice = found.choice
     question = replace(found.question, seed=11)
-    for outcome in (*choice.flights, *choice.losses):
+    for outcome in choice.flights:
         run = musls.fly(musls.load_scenario(outcome.trial.data(question)), quiet=True)
         assert not run.warnings, outcome.trial.name
+    for outcome in choice.losses:
+        _, summary = fly_and_watch_load(musls.load_scenario(outcome.trial.data(question)))
+        assert summary["sink_m_s"] <= HARDEST_M_S, outcome.trial.name
     assert choice.margin >= found.question.requirements.margin > MIN_THRUST_MARGIN
     cheaper = choice.cheaper
     assert cheaper is not None and cheaper.flown
