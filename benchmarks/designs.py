@@ -87,7 +87,7 @@ def at_random(question: Question, rng: np.random.Generator) -> Design | None:
         number=int(rng.integers(1, MOST_DRONES + 1)),
         cone_deg=float(rng.uniform(0.0, 55.0)),
         length_m=max(0.1, usual_m * math.exp(rng.uniform(math.log(0.4), math.log(3.0)))),
-        controller="formation" if question.required.survives_one else None,
+        controller="formation" if question.requirements.survives_one else None,
     )
     own = replace(question, fixed=fixed)
     assert fixed.number is not None
@@ -107,11 +107,11 @@ def refusal_is_wrong(
     for one in hung[:FLOWN_AT_MOST]:
         winds = (0.0, 90.0) if question.strongest_m_s else (None,)
         flown: list[Outcome] = hangar.fly([Trial(one, wind) for wind in winds], "at random")
-        if any(outcome.lacks(question.required) for outcome in flown):
+        if any(outcome.lacks(question.requirements) for outcome in flown):
             continue
-        if question.required.survives_one:
+        if question.requirements.survives_one:
             lost = [Trial(one, winds[0], k + 1) for k in range(one.number)]
-            if any(o.lacks(question.required) for o in hangar.fly(lost, "at random")):
+            if any(o.lacks(question.requirements) for o in hangar.fly(lost, "at random")):
                 continue
         return one.name, len(hung)
     return "", len(hung)
@@ -130,19 +130,20 @@ def main() -> None:
     chosen.out.mkdir(parents=True, exist_ok=True)
     kept = chosen.out / "answers.jsonl"
     done = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    for k in range(len(done), chosen.questions):
+    answered = {row["number"] for row in done}
+    for k in (k for k in range(chosen.questions) if k not in answered):
         rng = np.random.default_rng([chosen.seed, k])
         asked = drawn(rng, chosen.model)
         store = Store(chosen.out / f"{k:02d}")
         begin, cpu = perf_counter(), process_time()
-        row: dict[str, Any] = {"question": asked}
+        row: dict[str, Any] = {"number": k, "question": asked}
         with store.opened("{}"), worker_threads(chosen.workers) as executor:
             try:
                 question = ask(**asked)
                 found = answer(question, store, workers=chosen.workers)
                 hangar = Hangar(question, store, executor=executor)
                 row["choices"] = [choice.design.name for choice in found.choices]
-                row["flights"] = found.flown
+                row["flights"] = found.flights
                 row["cpu_s"] = round(found.cpu_s + process_time() - cpu, 1)
                 row["wall_s"] = round(perf_counter() - begin, 1)
                 if found.choices:

@@ -13,7 +13,7 @@ from musls_bringup.api import (
     sweep,
     symbolic,
 )
-from musls_bringup.design.answer import design
+from musls_bringup.design.study import design
 from musls_bringup.shipped import VERSION as __version__
 from musls_bringup.verify import verify
 from musls_control.agents.agent import EVERYBODY, Agent

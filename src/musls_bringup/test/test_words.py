@@ -4,7 +4,7 @@ import pytest
 
 import musls
 from musls_bringup.before.verdict import _stage_at
-from musls_bringup.cli.new import FOLDER
+from musls_bringup.new.templates import FOLDER
 from musls_control.controllers import ControlLevel
 from musls_description.hanging.hang import margin_sentence, margin_text
 

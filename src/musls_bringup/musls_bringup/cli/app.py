@@ -83,7 +83,7 @@ COMMANDS = {
     "check": ("check:run", "check circle --set system.load.mass_kg=2 --out checks/circle"),
     "formation": ("check:formation", "formation x500_trio --drones 5 --out formations/five"),
     "design": (
-        "design:run",
+        "recorded.design:run",
         "design --shape plate --size 1.2,0.8 --mass 4 --wind 6 --gusts 3 --drones x500,typhoon",
     ),
     "modes": ("check:modes", "modes circle --set cable_model=massless --out modes/circle"),

@@ -7,10 +7,8 @@ must be survived, and a Monte Carlo of the choice.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +22,10 @@ from musls_analysis.sweep.store import Store, make_rows
 from musls_bringup.api import plan_montecarlo
 from musls_bringup.design.files import scenario_text, system_text
 from musls_bringup.design.flights import Hangar, Outcome, Trial, outcome_of
-from musls_bringup.design.question import WORLDS, Question, ask, battery_of
+from musls_bringup.design.question import Question, battery_of
 from musls_bringup.design.search import Design, Fleet, Rejection, Static, search
 from musls_control.child_processes import worker_count
-from musls_description.config.errors import ConfigError, check_present_folder, writing
+from musls_description.config.errors import ConfigError, writing
 from musls_description.config.schema import to_yaml
 from musls_description.hanging.hang import hang
 from musls_description.system.rope_materials import MATERIALS
@@ -38,10 +36,10 @@ WINDS_DEG: tuple[float | None, ...] = (0.0, 90.0)
 """Directions of the wind that are flown, from the load's x axis."""
 
 OTHER = "payload"
-"""Controller that is tried beside `formation` where none is fixed."""
+"""Controller that is tried where none is fixed and `formation` fails."""
 
-BETTER = 0.5
-"""Share of the load's distance from its place from which the other controller is taken."""
+MOST_WORLDS = 0.5
+"""Share of the worlds that keep what is required, with which a choice is taken for the page."""
 
 STEADIEST = 3
 """Formations of a fleet that are flown in the model that was asked for, one after the other."""
@@ -58,7 +56,8 @@ MORE_TENSION = 1.05
 Progress = Callable[[str, float], None]
 
 MARK = "choice_{}.yaml"
-"""File of a choice's scenario."""
+VARIES = "vary_{}.yaml"
+"""Files of a choice: its scenario, and what is uncertain."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ class Choice:
         """What becomes of the load after the loss of any one drone."""
         if not self.losses:
             return "not flown"
-        on = sum(any("goes on" in line for line in loss.told) for loss in self.losses)
+        on = sum(any("goes on" in line for line in loss.events) for loss in self.losses)
         ways = {"carried on": on, "set down": len(self.losses) - on}
         return ", ".join(f"{way} ({count})" for way, count in ways.items() if count)
 
@@ -170,27 +169,29 @@ class Answer(ShownResult):
         question: Everything that was asked.
         choices: Choices on the front: none has fewer drones, less mass, more margin and more
             minutes than another.
-        rejected: Fleets that were rejected, with reasons.
+        rejections: Fleets that were rejected, with reasons.
         picked: Number of the choice that is shown in detail, from 1.
         worlds: Monte Carlo of that choice; None where none was flown.
         peak: Largest tension of its worst flight with the whole, half and a quarter of the step;
             None where that was not flown.
+        shares: Shares of the worlds that keep what is required, by the number of the choice.
         looked_at: Number of formations that were solved.
-        flown: Number of flights.
+        flights: Number of flights.
         cpu_s: Processor time of the flights of this session.
         made_as: Command that made it.
     """
 
     question: Question
     choices: Sequence[Choice]
-    rejected: Sequence[Rejection]
+    rejections: Sequence[Rejection]
     picked: int
     worlds: Worlds | None
     looked_at: int
-    flown: int
+    flights: int
     cpu_s: float
     made_as: str = ""
     peak: Converged | None = None
+    shares: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def rows(self) -> Rows[dict[str, Any]]:
@@ -208,7 +209,7 @@ class Answer(ShownResult):
     def why_none(self) -> str:
         """Reasons of the fleets that came nearest, one of each airframe."""
         last: dict[str, Rejection] = {}
-        for rejection in self.rejected:
+        for rejection in self.rejections:
             if rejection.airframe not in last or rejection.design is not None:
                 last[rejection.airframe] = rejection
         return "; ".join(f"{entry.name}: {entry.why}" for entry in last.values())
@@ -241,7 +242,7 @@ class Answer(ShownResult):
         yield (
             f"{cargo.what} of {cargo.mass_kg:g} kg in {self.question.wind_m_s:g} m/s of wind, "
             f"gusts {self.question.gusts_m_s:g} m/s more: {self.looked_at} formations solved, "
-            f"{self.flown} flights"
+            f"{self.flights} flights"
         )
         heads = (
             "",
@@ -257,6 +258,7 @@ class Answer(ShownResult):
             "tips [m]",
             "room [m]",
             "after a loss",
+            "worlds",
         )
         rows = []
         for k, choice in enumerate(self.choices, start=1):
@@ -278,6 +280,7 @@ class Answer(ShownResult):
                     _or_none(choice.tips_m, ".2f"),
                     f"{design.room_m:.1f}",
                     choice.after_a_loss,
+                    f"{100 * self.shares[k]:.0f} %" if k in self.shares else "-",
                 )
             )
         if rows:
@@ -303,135 +306,86 @@ def _or_none(value: float | None, form: str) -> str:
 # ---------- The search
 
 
-def design(
-    load: str | Mapping[str, Any],
-    *,
-    size_m: Sequence[float] = (),
-    mass_kg: float | None = None,
-    hooks_m: Sequence[Sequence[float]] | None = None,
-    wind_m_s: float = 0.0,
-    gusts_m_s: float = 0.0,
-    drones: Sequence[str] | str = ("x500",),
-    require: str | Mapping[str, Any] = "",
-    fixed: Mapping[str, Any] | None = None,
-    cable_model: str = "elastic",
-    worlds: int = WORLDS,
-    seed: int = 0,
-    settings: Sequence[str] = (),
-    out: str | Path | None = None,
-    pick: int = 1,
-    workers: int | None = None,
-    scheduler: str | None = None,
-    progress: Progress | None = None,
-    made_as: str = "",
-) -> Answer:
-    """Choose drones, cone and cables for a load and a wind.
-
-    Args:
-        load: Shape ("plate", "box", ...), file or shipped system with the load, or its keys.
-        size_m: Length, width and height of a shape, or the first of them.
-        mass_kg: Mass of the load; by default that of its file.
-        hooks_m: Places of its hooks from its centre, (n, 3), one for each cable; by default those
-            of its file, or proposed.
-        wind_m_s: Mean wind.
-        gusts_m_s: Speed that gusts add to it at two standard deviations.
-        drones: Airframes: shipped ones by name, or files.
-        require: Requirements, as text ("survives_one, hover_min=8") or by name, see
-            `Requirements`.
-        fixed: Parts of the answer that are chosen: number, cone_deg, length_m, material,
-            diameter_m, controller.
-        cable_model: Model of the last flights: elastic, rigid_links or massless.
-        worlds: Worlds of the Monte Carlo; 0 for none.
-        seed: Seed of all noise.
-        settings: Keys of the scenario that differ in all flights, "KEY=VALUE" each.
-        out: Folder that keeps flights, choices and `design.html`, so that the search can be
-            continued; None keeps nothing.
-        pick: Number of the choice that is shown in detail and flown in many worlds.
-        workers: Processes; by default as many as there are cores.
-        scheduler: Address of a Dask scheduler to use instead.
-        progress: Told what is done and the share of it.
-        made_as: Command that asks the same, for the page.
-
-    Returns:
-        The choices, cheapest first, and why the others were rejected.
-
-    Raises:
-        ConfigError: Something that is asked is wrong.
-    """
-    asked: dict[str, Any] = {
-        "size_m": list(size_m),
-        "mass_kg": mass_kg,
-        "hooks_m": hooks_m,
-        "wind_m_s": wind_m_s,
-        "gusts_m_s": gusts_m_s,
-        "drones": drones if isinstance(drones, str) else list(drones),
-        "require": require,
-        "fixed": dict(fixed or {}),
-        "cable_model": cable_model,
-        "worlds": worlds,
-        "seed": seed,
-        "settings": list(settings),
-    }
-    question = ask(load, **asked)
-    check_present_folder()
-    keep = nullcontext(str(out)) if out is not None else tempfile.TemporaryDirectory()
-    with keep as folder:
-        place = Path(folder) / "design" if out is None else Path(folder)
-        store = Store(place)
-        kept = {"load": load, **asked, "made_as": made_as}
-        with store.opened(to_yaml({"design": kept})):
-            found = answer(question, store, pick, progress, workers, scheduler, made_as)
-            if out is not None:
-                from musls_bringup.design.page import write_page  # imports matplotlib
-
-                write_page(found, store)
-            return found
-
-
 def answer(
     question: Question,
     store: Store,
-    pick: int = 1,
+    pick: int | None = None,
     progress: Progress | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
     made_as: str = "",
 ) -> Answer:
     """Answer a question; what is flown is kept in an open store."""
-    static = search(question, progress)
     with sweep_executor(worker_count(workers, MOST_FLIGHTS), scheduler) as executor:
         hangar = Hangar(question, store, progress, executor, scheduler)
-        return _answer(question, static, hangar, pick, made_as)
+        return _answer(question, hangar, pick, made_as)
 
 
-def _answer(question: Question, static: Static, hangar: Hangar, pick: int, made_as: str) -> Answer:
+def _answer(question: Question, hangar: Hangar, pick: int | None, made_as: str) -> Answer:
+    """The answer; larger fleets follow as long as flights, or most worlds, reject smaller ones."""
+    selection = _Selection(question, hangar)
+    choices: list[Choice] = []
+    rejected: list[Rejection] = []
+    largest: Mapping[str, int] = {}
+    looked_at = 0
+    while True:
+        static = search(question, hangar.progress, largest)
+        looked_at += static.looked_at
+        rejected += static.rejections
+        choices = _front([*choices, *selection.of(static)])
+        last = static.largest == largest
+        largest = static.largest
+        if not (choices or last):
+            continue
+        found = Answer(
+            question,
+            choices,
+            [*rejected, *selection.rejections],
+            pick or 1,
+            None,
+            looked_at,
+            hangar.flights,
+            hangar.cpu_s,
+            made_as,
+        )
+        found = _in_detail(found, hangar, pick)
+        robust = max(found.shares.values(), default=1.0) >= MOST_WORLDS
+        if last or robust or pick is not None:
+            return found
+
+
+def _in_detail(found: Answer, hangar: Hangar, pick: int | None) -> Answer:
+    """The answer with the next cheaper fleets, files of its choices and its Monte Carlo."""
+    question = found.question
     store = hangar.store
-    choices, flown_out = _Selection(question, hangar).of(static)
-    rejected = [*static.rejected, *flown_out]
     choices = [
-        replace(one, cheaper=_cheaper(question, hangar, one, rejected, cheapest=k == 0))
-        for k, one in enumerate(choices)
+        replace(one, cheaper=_cheaper(question, hangar, one, found.rejections, cheapest=k == 0))
+        for k, one in enumerate(found.choices)
     ]
-    if choices and not 1 <= pick <= len(choices):
+    if choices and pick is not None and not 1 <= pick <= len(choices):
         raise ConfigError(f"--pick {pick}: there are {len(choices)} choices")
-    found = Answer(
-        question,
-        choices,
-        rejected,
-        pick,
-        None,
-        static.looked_at,
-        hangar.flown,
-        hangar.cpu_s,
-        made_as,
-    )
+    found = replace(found, choices=choices, flights=hangar.flights, cpu_s=hangar.cpu_s)
     for number in range(1, len(choices) + 1):
         system = store.folder / f"choice_{number}_system.yaml"
         found.write_pick(number, system, store.folder / MARK.format(number))
     if not (choices and question.worlds):
         return found
-    worlds, peak = _worlds(found, hangar)
-    return replace(found, worlds=worlds, peak=peak, flown=hangar.flown, cpu_s=hangar.cpu_s)
+    return _in_worlds(found, hangar, [pick] if pick else range(1, len(choices) + 1))
+
+
+def _in_worlds(found: Answer, hangar: Hangar, numbers: Iterable[int]) -> Answer:
+    """The answer with the Monte Carlo of the first choice that most worlds do not break."""
+    shares: dict[int, float] = {}
+    best = found
+    for number in numbers:
+        one = replace(found, picked=number)
+        worlds, peak = _worlds(one, hangar)
+        shares[number] = worlds.kept["mean"]
+        if shares[number] >= max(shares.values()):
+            best = replace(one, worlds=worlds, peak=peak)
+        if shares[number] >= MOST_WORLDS:
+            break
+    return replace(best, shares=shares, flights=hangar.flights, cpu_s=hangar.cpu_s)
 
 
 class _Selection:
@@ -440,17 +394,24 @@ class _Selection:
     def __init__(self, question: Question, hangar: Hangar) -> None:
         self.question = question
         self.hangar = hangar
-        self.required = question.required
+        self.required = question.requirements
         self.winds_deg = WINDS_DEG if question.strongest_m_s > 0.0 else (None,)
-        self.rejected: list[Rejection] = []
+        self.rejections: list[Rejection] = []
 
-    def of(self, static: Static) -> tuple[list[Choice], list[Rejection]]:
-        """The front, cheapest first, and fleets that flights rejected."""
-        waiting = self._hung(static.fleets)
-        waiting.sort(key=lambda designs: designs[0].cost_kg)
+    def of(self, static: Static) -> list[Choice]:
+        """The front of some fleets, cheapest first; those that flights reject are kept aside."""
+        fleets = sorted(static.fleets, key=lambda designs: designs[0].cost_kg)
+        chosen: list[Choice] = []
+        while fleets and not chosen:
+            waiting = self._hung(fleets[:MOST_FLEETS])
+            fleets = fleets[MOST_FLEETS:]
+            chosen = self._flown(waiting)
+        return _front(chosen)
+
+    def _flown(self, waiting: list[list[Design]]) -> list[Choice]:
+        """Choices among the designs of fleets, of each the first that keeps what is required."""
         chosen: list[Choice] = []
         failed: dict[str, tuple[int, Rejection]] = {}
-        waiting = waiting[:MOST_FLEETS]
         while waiting:
             first = [designs.pop(0) for designs in waiting]
             flights = self._fly(
@@ -475,8 +436,8 @@ class _Selection:
                 if rest:
                     left.append(rest)
             waiting = left
-        self.rejected += [rejection for _, rejection in failed.values()]
-        return _front(chosen), self.rejected
+        self.rejections += [rejection for _, rejection in failed.values()]
+        return chosen
 
     def _hung(self, fleets: Sequence[Sequence[Design]]) -> list[list[Design]]:
         """Designs that hold the load in gusts on massless cables, with their controllers."""
@@ -487,17 +448,15 @@ class _Selection:
             if not good:
                 best = min(designs, key=lambda one: len(self._lacking(outcomes[one.name])))
                 why = self._lacks(outcomes[best.name])
-                self.rejected.append(
+                self.rejections.append(
                     Rejection(best.airframe, best.number, why, best.cost_kg, best, flown=True)
                 )
                 continue
             kept.append(sorted(good, key=lambda one: _off_m(outcomes[one.name]))[:STEADIEST])
         if self.question.fixed.controller or self.required.survives_one:
             return kept
-        # Another controller, where that holds the load nearer to its place.
-        others = [replace(one, controller=OTHER) for designs in kept for one in designs]
-        outcomes |= self._hang(others)
-        return [[self._steadier(one, outcomes) for one in designs] for designs in kept]
+        # Another controller where the first does not keep what is required in the whole flight.
+        return [[*designs, replace(designs[0], controller=OTHER)] for designs in kept]
 
     def _losses(
         self, designs: Sequence[Design], flights: Sequence[Sequence[Outcome]]
@@ -523,14 +482,6 @@ class _Selection:
             "hanging in the wind",
         )
         return dict(zip((one.name for one in designs), flown, strict=True))
-
-    def _steadier(self, design: Design, outcomes: Mapping[str, Sequence[Outcome]]) -> Design:
-        """The design with the controller that holds its load much nearer to its place."""
-        other = replace(design, controller=OTHER)
-        if self._lacks(outcomes[other.name]):
-            return design
-        better = _off_m(outcomes[other.name]) < BETTER * _off_m(outcomes[design.name])
-        return other if better else design
 
     def _lacking(self, flown: Sequence[Outcome]) -> list[str]:
         """Everything that flights lack."""
@@ -639,13 +590,13 @@ def _cheaper(
     if forced is None:
         return nearest
     trials = [Trial(forced, choice.worst.trial.wind_deg)]
-    if question.required.survives_one:
+    if question.requirements.survives_one:
         trials.append(Trial(forced, choice.worst.trial.wind_deg, 1))
     flown = hangar.fly(trials, "the next cheaper one")
     told = [
         f"{outcome.trial.name}: {text}"
         for outcome in flown
-        for text in outcome.lacks(question.required)[:1]
+        for text in outcome.lacks(question.requirements)[:1]
     ]
     says = f"flown nevertheless: {'; '.join(told)}" if told else "it flies nevertheless"
     return replace(nearest, why=f"{nearest.why}; {says}", design=forced, flown=True)
@@ -671,9 +622,9 @@ def variation(question: Question, design: Design, wind_deg: float | None) -> dic
     parameters: dict[str, Any] = {
         "system.load.mass_kg": {
             "mean": mass_kg,
-            "std": MASS_SHARE * mass_kg,
-            "min": 0.9 * mass_kg,
-            "max": 1.1 * mass_kg,
+            "std": _rounded(MASS_SHARE * mass_kg),
+            "min": _rounded(0.9 * mass_kg),
+            "max": _rounded(1.1 * mass_kg),
         },
         "imperfections.command_latency_s": {"min": 0.0, "max": LATENCY_S},
         "imperfections.setpoint_delay_s": {"min": 0.0, "max": DELAY_S},
@@ -683,7 +634,7 @@ def variation(question: Question, design: Design, wind_deg: float | None) -> dic
         for axis in (0, 1):
             parameters[f"wind.mean_enu_m_s.{axis}"] = {
                 "mean": mean[axis],
-                "std": WIND_SHARE * question.wind_m_s,
+                "std": _rounded(WIND_SHARE * question.wind_m_s),
             }
     if not question.cargo.keys.get("point_mass"):
         size_m = float(np.hypot(*question.cargo.edges_m[:2]))
@@ -691,11 +642,16 @@ def variation(question: Question, design: Design, wind_deg: float | None) -> dic
         for k, place in enumerate(design.system.load.cable_attachments_m):
             for axis in (0, 1):
                 key = f"system.load.cable_attachments_m.{k}.{axis}"
-                parameters[key] = {"mean": place[axis], "std": round(std, 5)}
+                parameters[key] = {"mean": place[axis], "std": _rounded(std)}
     if battery_of(design.system.drones[0]) is not None:
         key = "system.drones.propulsion.battery.start_charge"
         parameters[key] = {"min": FULL, "max": 1.0}
     return {"parameters": parameters, "set": {"cable_model": "massless"}}
+
+
+def _rounded(value: float) -> float:
+    """A number for a file, to four digits."""
+    return float(f"{value:.4g}")
 
 
 def _worlds(found: Answer, hangar: Hangar) -> tuple[Worlds, Converged | None]:
@@ -706,7 +662,9 @@ def _worlds(found: Answer, hangar: Hangar) -> tuple[Worlds, Converged | None]:
     wind_deg = choice.worst.trial.wind_deg
     vary = variation(question, choice.design, wind_deg)
     with writing(store.folder):
-        (store.folder / "vary.yaml").write_text(VARY + to_yaml(vary), encoding="utf-8")
+        (store.folder / VARIES.format(found.picked)).write_text(
+            VARY + to_yaml(vary), encoding="utf-8"
+        )
     file = store.folder / MARK.format(found.picked)
     plan = plan_montecarlo(str(file), vary, question.worlds, question.seed)
 
@@ -716,7 +674,7 @@ def _worlds(found: Answer, hangar: Hangar) -> tuple[Worlds, Converged | None]:
     hangar.make(replace(plan, runs=(*steps, *plan.runs)), "Monte Carlo")
     trial = Trial(choice.design, wind_deg)
     outcomes = [outcome_of(trial, run.id, store.record(run.id)) for run in plan.runs]
-    kept = sum(not outcome.lacks(question.required) for outcome in outcomes)
+    kept = sum(not outcome.lacks(question.requirements) for outcome in outcomes)
     peaks = [outcome_of(worst, run.id, store.record(run.id)).peak_n for run in steps]
     peak = None
     if len(peaks) == 2 and np.isfinite(peaks).all():

@@ -36,7 +36,7 @@ FLYER = "musls_bringup.design.flights:fly_and_watch_load"
 """Name by which a worker process finds what flies."""
 
 OVER_GROUND_M = 1.0
-"""Height of the load's lowest point in flight; long loads fly higher, see `_height_m`."""
+"""Height of the load's lowest point in flight; long loads fly higher, see `height_m`."""
 
 QUICK_S = 8.0
 """Time for which a load hangs in the wind in a short flight."""
@@ -55,6 +55,9 @@ TOLD = ("drone_lost", "drone_given_up", "reallocated", "collision", "overlap", "
 CONTINGENCY = {"slack_s": 5.0}
 """Reaction to a loss: a drone that falls is noticed within half a second; cables that are slack for
 a moment in wind are no loss."""
+
+LOSS_GAP = 0.5
+"""Share of the required distance of rotor tips that is kept where a drone was lost, at least."""
 
 LOSS_FACTOR = 2.0
 """Breaking force of a cable over its largest tension where a drone was lost, at least."""
@@ -106,15 +109,15 @@ class Trial:
         """Scenario as plain data."""
         design = self.design
         load = self.design.system.load
-        height_m = _height_m(question)
-        place = [0.0, 0.0, height_m]
+        up_m = height_m(question)
+        place = [0.0, 0.0, up_m]
         hold_s = QUICK_S if self.quick else HOLD_S
         hold = {"kind": "hold", "position_m": place, "duration_s": hold_s}
-        there = [WAY_M, 0.0, height_m]
+        there = [WAY_M, 0.0, up_m]
         line = {"kind": "line", "start_m": place, "end_m": there, "speed_m_s": SPEED_M_S}
         stages = [hold] if self.quick else [hold, line]
         model = question.cable_model
-        survives = question.required.survives_one and design.number >= MIN_DRONES
+        survives = question.requirements.survives_one and design.number >= MIN_DRONES
         data: dict[str, Any] = {
             "name": load_name(question),
             "description": f"{question.cargo.what} of {load.mass_kg:g} kg below {design.name}",
@@ -169,10 +172,10 @@ def load_name(question: Question) -> str:
     return f"{question.cargo.name}_lift"
 
 
-def _height_m(question: Question) -> float:
+def height_m(question: Question) -> float:
     """Height of the load's set-point: it may lean, after the loss of a drone, by 30 degrees."""
     x, y, z = question.cargo.edges_m
-    lean_m = 0.25 * math.hypot(x, y) if question.required.survives_one else 0.0
+    lean_m = 0.25 * math.hypot(x, y) if question.requirements.survives_one else 0.0
     return round(OVER_GROUND_M + lean_m + 0.5 * z, 2)
 
 
@@ -193,7 +196,7 @@ class Outcome:
         given_up: Numbers of drones that were given up, in words, the lost one included.
         way: Whether it came to the way after the hold.
         landed: Whether the drones stood on the ground at its end.
-        told: Events of the flight, in words.
+        events: Events of the flight, in words.
     """
 
     trial: Trial
@@ -208,7 +211,7 @@ class Outcome:
     given_up: Sequence[str] = ()
     way: bool = False
     landed: bool = False
-    told: Sequence[str] = ()
+    events: Sequence[str] = ()
 
     def lacks(self, required: Requirements) -> list[str]:
         """Requirements that this flight does not keep, one line each."""
@@ -221,7 +224,7 @@ class Outcome:
             found.append("the drones have not landed at its end")
         if not lost and self.given_up:
             found.append(f"a drone that flies is given up: {self.given_up[0]}")
-        if lost and not any("all motors stopped" in line for line in self.told):
+        if lost and not any("all motors stopped" in line for line in self.events):
             found.append("its hold does not come, in which the drone was to be lost")
         if not (lost or self.way):
             found.append("it is broken off before its way")
@@ -238,8 +241,8 @@ class Outcome:
                 f"a cable is pulled with {self.peak_n:.3g} N and breaks at "
                 f"{design.break_force_n:.3g} N, {factor:g} times as much is required"
             )
-        gap_m = required.gap_m(design.system.drones[0])
-        if not lost and self.tips_m is not None and self.tips_m < gap_m:
+        gap_m = (LOSS_GAP if lost else 1.0) * required.gap_m(design.system.drones[0])
+        if self.tips_m is not None and self.tips_m < gap_m:
             shown = shown_beside(self.tips_m, gap_m)
             found.append(f"rotor tips within {shown} m, {gap_m:.3g} m are required")
         if (
@@ -271,7 +274,7 @@ class Hangar:
         self.progress = progress
         self.executor = executor
         self.scheduler = scheduler
-        self.flown = 0
+        self.flights = 0
         self.cpu_s = 0.0
 
     def fly(self, trials: Sequence[Trial], what: str) -> list[Outcome]:
@@ -300,7 +303,7 @@ class Hangar:
         state = run_sweep(
             plan, self.store, FLYER, watch, scheduler=self.scheduler, executor=self.executor
         )
-        self.flown += state.total
+        self.flights += state.total
         self.cpu_s += state.cpu_s
 
     def planned(self, trial: Trial) -> Run | str:

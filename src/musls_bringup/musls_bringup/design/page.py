@@ -20,8 +20,18 @@ from musls_analysis.sweep.store import Store, write_table
 from musls_analysis.view.film import write_png
 from musls_analysis.view.page import picture, templates
 from musls_analysis.view.picture import NARROW, PictureOptions
-from musls_bringup.design.answer import MARK, Answer, Choice
-from musls_bringup.design.flights import HOLD_S, LOST_AFTER_S, Outcome, loss_event
+from musls_bringup.design.answer import MARK, VARIES, Answer, Choice
+from musls_bringup.design.flights import (
+    HOLD_S,
+    LOST_AFTER_S,
+    SPEED_M_S,
+    TUNED,
+    WAY_M,
+    Outcome,
+    height_m,
+    loss_event,
+    parameters_of,
+)
 from musls_bringup.design.question import Question, battery_of
 from musls_bringup.design.search import Rejection, materials_for
 from musls_bringup.fly import fly_in_memory, program
@@ -37,6 +47,7 @@ NOT_LOOKED_AT = (
     "winds that differ from place to place, from above or below, or turn during the flight",
     "knots, hooks and splices, which weaken ropes; wear and weather",
     "the loss of a cable, of a single motor, of two drones, or of the radio",
+    "losses in the lift, on the way or in the landing, or in another wind than the worse one",
     "sensors other than motion capture; GNSS outdoors moves set-points by decimetres",
     "obstacles, people below, rules of the air",
 )
@@ -71,22 +82,39 @@ def _content(found: Answer, folder: Path) -> dict[str, Any]:
     content: dict[str, Any] = {
         "title": f"Lifting {cargo.what}, {cargo.mass_kg:g} kg",
         "asked": asked,
-        "assumed": list(question.assumptions()),
+        "assumed": [*question.assumptions(), *_flight(found)],
         "not_looked_at": NOT_LOOKED_AT,
         "made_as": found.made_as or "musls.design(...)",
         "folder": folder,
         "found": found,
-        "heads": list(found.choices[0].row()) if found.choices else [],
-        "rows": [[_shown(value) for value in row.values()] for row in found.rows],
-        "rejected": _together(found.rejected),
+        "heads": [*found.choices[0].row(), "worlds"] if found.choices else [],
+        "rows": [
+            [*map(_shown, row.values()), _percent(found.shares.get(k))]
+            for k, row in enumerate(found.rows, start=1)
+        ],
+        "rejected": _together(found.rejections),
         "number": number,
         "choice": None,
     }
     return content if not found.choices else content | _of_choice(found, folder)
 
 
+def _flight(found: Answer) -> Iterator[tuple[str, str]]:
+    """What is flown, and with which parameters of the autopilot."""
+    yield (
+        "flight",
+        f"up by {height_m(found.question):g} m, hold for {HOLD_S:g} s, {WAY_M:g} m away and back "
+        f"at {SPEED_M_S:g} m/s, down; sensors as of motion capture",
+    )
+    for name in found.question.fleet:
+        if parameters_of(name):
+            yield "autopilot", f"{name}: PX4's parameters of its shipped scenario {TUNED[name]}"
+        else:
+            yield "autopilot", f"{name}: PX4's cascade with gains that follow from its rotors"
+
+
 def _required(found: Answer) -> Iterator[str]:
-    required = found.question.required
+    required = found.question.requirements
     yield f"thrust margin {required.margin:g}"
     yield f"breaking force {required.factor:g} times the largest tension"
     gaps = {f"{required.gap_m(drone):.2g}" for drone in found.question.fleet.values()}
@@ -119,6 +147,10 @@ def _together(rejected: Sequence[Rejection]) -> list[tuple[str, str]]:
     return [(f"{', '.join(numbers)} {name}", why) for (name, why), numbers in rows.items()]
 
 
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.0f} %"
+
+
 def _shown(value: Any) -> str:
     return "–" if value is None else number(value) if isinstance(value, float) else str(value)
 
@@ -135,7 +167,7 @@ def _of_choice(found: Answer, folder: Path) -> dict[str, Any]:
     _draw_choice(choice, pictures["choice"])
     with style.styled():
         style.save(_peaks_figure(found), pictures["peaks"])
-        if len(found.choices) + len(found.rejected) > 1:
+        if len(found.choices) + len(found.rejections) > 1:
             pictures["front"] = figures / "front.png"
             style.save(_front_figure(found), pictures["front"])
         if found.worlds is not None:
@@ -149,7 +181,7 @@ def _of_choice(found: Answer, folder: Path) -> dict[str, Any]:
     minutes = "not known, no battery in the airframe's file"
     if design.minutes is not None:
         minutes = f"{design.minutes:.1f} min"
-    materials = materials_for(design, question.required.factor, choice.peak_n)
+    materials = materials_for(design, question.requirements.factor, choice.peak_n)
     worlds = found.worlds
     return {
         "choice": choice,
@@ -169,7 +201,7 @@ def _of_choice(found: Answer, folder: Path) -> dict[str, Any]:
         "statistics": [] if worlds is None else _statistics(found),
         "varied": [] if worlds is None else _varied(worlds.vary),
         "montecarlo": f"{program()} montecarlo {shlex.quote(str(file))} --vary "
-        f"{shlex.quote(str(folder / 'vary.yaml'))} --worlds {question.worlds} "
+        f"{shlex.quote(str(folder / VARIES.format(found.picked)))} --worlds {question.worlds} "
         f"--seed {question.seed}",
         "pick": f"{program()} design {shlex.quote(str(folder))} --pick",
     }
@@ -225,12 +257,12 @@ def _statistics(found: Answer) -> list[list[str]]:
 
 
 def _lacking(found: Answer) -> list[tuple[str, int]]:
-    """What worlds lack, without its numbers, and how many of them."""
+    """What worlds lack, in the words before its numbers, and how many of them."""
     assert found.worlds is not None
     lacks = Counter(
-        " ".join(re.sub(r"[-\d.]+ ?(N|m/s|m|s)?\b", "", text).split()).strip(" ,:")
+        re.split(r" (?:within|with|at)? ?[-\d]|:", text)[0]
         for outcome in found.worlds.outcomes
-        for text in outcome.lacks(found.question.required)[:1]
+        for text in outcome.lacks(found.question.requirements)[:1]
     )
     return lacks.most_common(4)
 
@@ -290,7 +322,7 @@ def _front_figure(found: Answer) -> Any:
             textcoords="offset points",
             fontsize=7,
         )
-    for rejection in found.rejected:
+    for rejection in found.rejections:
         if rejection.design is None:
             continue
         at = rejection.design.cost_kg, rejection.design.wind_margin
@@ -298,7 +330,7 @@ def _front_figure(found: Answer) -> Any:
         ax.annotate(
             rejection.name, at, (7, -9), textcoords="offset points", fontsize=7, color=style.EVENT
         )
-    ax.axhline(found.question.required.margin, color=style.INK, lw=0.8, ls="--")
+    ax.axhline(found.question.requirements.margin, color=style.INK, lw=0.8, ls="--")
     ax.set(xlabel="mass of drones and cables [kg]", ylabel="least thrust margin")
     ax.set_title("Choices (dots; crosses were rejected, dashed: required)")
     ax.margins(0.16, 0.2)
@@ -308,7 +340,7 @@ def _front_figure(found: Answer) -> Any:
 def _peaks_figure(found: Answer) -> Any:
     """Largest tensions at rest, in flights and in the worlds, against the breaking force."""
     choice = found.choice
-    required = found.question.required
+    required = found.question.requirements
     design = choice.design
     rest_n = float(design.hanging.rest.load_end_tension_n.max())
     rows: list[tuple[str, float, float]] = [
@@ -350,7 +382,7 @@ def _worlds_figure(found: Answer) -> Any:
     """How often each margin, tension and distance of rotor tips came in the worlds."""
     assert found.worlds is not None
     outcomes = found.worlds.outcomes
-    required = found.question.required
+    required = found.question.requirements
     gap_m = required.gap_m(found.choice.design.system.drones[0])
     panels: list[tuple[str, list[float | None], float | None]] = [
         ("least thrust margin", [o.margin for o in outcomes], required.margin),

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, Field
 
+from musls_bringup.design import WORLDS
 from musls_bringup.new.templates import EDGES_M, LoadKind, airframe, starting_load
 from musls_control.brief.margins import GUST_DEVIATIONS
 from musls_control.controllers import CONTROLLERS
@@ -228,7 +229,7 @@ class Requirements:
     Attributes:
         margin: Full over needed thrust of the rotor that works hardest, on average over a second.
         factor: Breaking force of a cable over its largest tension.
-        gap: Least distance of rotor tips in flight [m]; by default 0.8 of the distance of a rotor
+        gap: Least distance of rotor tips in flight [m]; by default half the distance of a rotor
             tip from its drone's axis.
         survives_one: Whether the loss of any one drone must be survived: the load is carried on or
             set down, and nothing else falls.
@@ -250,7 +251,7 @@ class Requirements:
         return GAP_SHARE * tip_radius_m(drone) if self.gap is None else self.gap
 
 
-GAP_SHARE = 0.8
+GAP_SHARE = 0.5
 """Least distance of rotor tips over that of a tip from the axis, where none is required."""
 
 
@@ -268,9 +269,6 @@ def requirements_of(text: str) -> Requirements:
     return build(Requirements, given, "--require")
 
 
-WORLDS = 40
-"""Worlds of the Monte Carlo."""
-
 MODELS = ("elastic", "rigid_links", "massless")
 """Cable models in which the best few are flown."""
 
@@ -287,7 +285,7 @@ class Question:
         gusts_m_s: Speed that gusts add to it: two standard deviations of the wind.
         fleet: Airframes that may fly, by name.
         fixed: Parts of the answer that are fixed.
-        required: Requirements.
+        requirements: Requirements.
         cable_model: Model in which the best few are flown.
         worlds: Worlds of the Monte Carlo; 0 for none.
         seed: Seed of all noise.
@@ -299,7 +297,7 @@ class Question:
     gusts_m_s: float
     fleet: Mapping[str, Drone]
     fixed: Fixed
-    required: Requirements
+    requirements: Requirements
     cable_model: str = "elastic"
     worlds: int = WORLDS
     seed: int = 0
@@ -324,7 +322,7 @@ class Question:
     def assumptions(self) -> Iterator[tuple[str, str]]:
         """What is taken for granted, as pairs of a subject and a sentence."""
         cargo = self.cargo
-        required = self.required
+        required = self.requirements
         if cargo.drag_assumed:
             yield (
                 "drag of the load",

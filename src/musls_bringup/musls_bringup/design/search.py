@@ -9,7 +9,7 @@ here a little less than what is required passes (`STATIC_SLACK`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -183,26 +183,38 @@ class Static:
 
     Attributes:
         fleets: Formations of each fleet that may do, best first.
-        rejected: Fleets that do not.
+        rejections: Fleets that do not.
         looked_at: Number of formations that were solved.
+        largest: Largest number of drones that was looked at, by airframe.
     """
 
     fleets: Sequence[Sequence[Design]]
-    rejected: Sequence[Rejection]
+    rejections: Sequence[Rejection]
     looked_at: int
+    largest: Mapping[str, int]
 
 
-def search(question: Question, progress: Callable[[str, float], None] | None = None) -> Static:
-    """Look at every fleet; `progress` is told what is done and the share of it."""
+def search(
+    question: Question,
+    progress: Callable[[str, float], None] | None = None,
+    beyond: Mapping[str, int] | None = None,
+) -> Static:
+    """Look at fleets from the smallest that may do, up to `MORE_DRONES` more.
+
+    `progress` is told what is done and the share of it; `beyond` are numbers of drones, by
+    airframe, up to which everything was looked at before.
+    """
     fleets: list[list[Design]] = []
     rejected: list[Rejection] = []
     looked_at = 0
+    largest = dict(beyond or {})
     names = list(question.fleet)
     for k, name in enumerate(names):
         first: int | None = None
-        for number in _numbers(question):
+        for number in _numbers(question, largest.get(name, 0)):
             if first is not None and number > first + MORE_DRONES:
                 break
+            largest[name] = number
             if progress is not None:
                 share = (k + number / MOST_DRONES) / len(names)
                 progress(f"static: {number} {name}, {looked_at} formations", share)
@@ -215,16 +227,18 @@ def search(question: Question, progress: Callable[[str, float], None] | None = N
             else:
                 rejected.append(Rejection(name, number, why, fleet.cost_kg, fleet.nearest))
             if fleet.too_wide:  # more drones need more room
+                largest[name] = MOST_DRONES
                 break
-    return Static(fleets, rejected, looked_at)
+    return Static(fleets, rejected, looked_at, largest)
 
 
-def _numbers(question: Question) -> Iterator[int]:
-    """Numbers of drones, those that are fixed or all."""
+def _numbers(question: Question, beyond: int) -> Iterator[int]:
+    """Numbers of drones larger than one: those that are fixed, or all."""
     cargo = question.cargo
     fixed = question.fixed
     number = len(cargo.hooks_m) if cargo.hooks_m is not None else fixed.number
-    yield from range(1, MOST_DRONES + 1) if number is None else [number]
+    every = range(1, MOST_DRONES + 1) if number is None else [number]
+    yield from (count for count in every if count > beyond)
 
 
 class Fleet:
@@ -238,7 +252,7 @@ class Fleet:
         self.looked_at = 0
         self.nearest: Design | None = None
         self.cost_kg = number * self.drone.mass_kg
-        self.needed = STATIC_SLACK * question.required.margin
+        self.needed = STATIC_SLACK * question.requirements.margin
         self.too_wide = False
 
     def best(self) -> tuple[list[Design], str]:
@@ -272,7 +286,7 @@ class Fleet:
 
     def _too_few(self) -> str:
         """Why so few drones cannot carry it in any formation; empty where they may."""
-        required = self.question.required
+        required = self.question.requirements
         if required.hover_min is not None and battery_of(self.drone) is None:
             return "the airframe's file has no battery: minutes of hover are not known"
         if required.survives_one and self.number < MIN_DRONES:
@@ -297,7 +311,7 @@ class Fleet:
         return self.drone.max_thrust_n / (STANDARD_GRAVITY_M_S2 * weight_kg)
 
     def _no_places(self) -> str:
-        gap_m = self.question.required.gap_m(self.drone)
+        gap_m = self.question.requirements.gap_m(self.drone)
         return (
             f"no places side by side for {self.number} rotor discs of "
             f"{2.0 * tip_radius_m(self.drone):.2f} m, {gap_m:.2g} m apart, above these hooks"
@@ -305,7 +319,7 @@ class Fleet:
 
     def _lacks(self, design: Design) -> str:
         """Requirement that a formation at rest does not keep; empty where it keeps all."""
-        required = self.question.required
+        required = self.question.requirements
         if design.wind_margin < self.needed:
             return (
                 f"thrust margin {shown_beside(design.wind_margin, required.margin)} at rest in "
@@ -355,7 +369,7 @@ class Fleet:
 
     def _hung(self, system: SlungLoadSystem, places_m: Array, cone_deg: float) -> Design | None:
         """The design with drones at places, (n, 3); None where the load does not hang well."""
-        apart_m = self.question.required.gap_m(self.drone) + WANDER * tip_radius_m(self.drone)
+        apart_m = self.question.requirements.gap_m(self.drone) + WANDER * tip_radius_m(self.drone)
         if tips_apart_m(system, places_m) < apart_m:
             return None
         self.looked_at += 1
@@ -364,7 +378,7 @@ class Fleet:
             return None
         if hanging.tilt_rad > STEEPEST_RAD or hanging.shares.min() < LEAST_SHARE:
             return None
-        if _ground_tips_m(hanging) < self.question.required.gap_m(self.drone):
+        if _ground_tips_m(hanging) < self.question.requirements.gap_m(self.drone):
             return None
         cable = system.cables[0]
         assert cable.material is not None
@@ -393,7 +407,7 @@ class Fleet:
     def _cable(self, pull_n: float, length_m: float) -> Cable:
         """The lightest cable that holds a pull; of those that weigh nearly the same the best."""
         fixed = self.question.fixed
-        factor = self.question.required.factor
+        factor = self.question.requirements.factor
         sizes = diameters_m(pull_n, PEAK * factor * pull_n, fixed.diameter_m)
         if fixed.material is not None:
             sizes = {fixed.material: sizes[fixed.material]}

@@ -12,6 +12,7 @@ import typer
 
 from musls_bringup.cli import options
 from musls_bringup.cli.terminal import ProgressDisplay
+from musls_bringup.design import WORLDS
 from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import read_yaml, shown
 
@@ -80,7 +81,7 @@ def run(
     ] = "elastic",
     worlds: Annotated[
         int, typer.Option(min=0, help="Worlds of the Monte Carlo of the choice; 0 for none.")
-    ] = 40,
+    ] = WORLDS,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all noise and of the draws.")] = 0,
     settings: options.Settings = None,
     pick: Annotated[
@@ -110,15 +111,15 @@ def run(
     """
     if workers is not None and scheduler is not None:
         raise ConfigError("--workers and --scheduler exclude each other")
-    request: dict[str, Any]
+    asked: dict[str, Any]
     if load is not None and (Path(load) / "sweep.yaml").is_file():
-        request = _earlier(Path(load))
+        asked = _earlier(Path(load))
         out = Path(load)
         resume = True
     else:
         if (load is None) == (shape is None):
             raise ConfigError("name a LOAD, a file, or give --shape: one of both")
-        fixed_values = {
+        fixed = {
             "number": number,
             "cone_deg": cone,
             "length_m": length,
@@ -126,7 +127,7 @@ def run(
             "diameter_m": None if diameter is None else 1e-3 * diameter,
             "controller": controller,
         }
-        request = {
+        asked = {
             "load": shape or load,
             "size_m": _numbers(size, "--size"),
             "mass_kg": mass,
@@ -135,14 +136,14 @@ def run(
             "gusts_m_s": gusts,
             "drones": drones,
             "require": require,
-            "fixed": {key: value for key, value in fixed_values.items() if value is not None},
+            "fixed": {key: value for key, value in fixed.items() if value is not None},
             "cable_model": model,
             "worlds": worlds,
             "seed": seed,
             "settings": settings or [],
             "made_as": shlex.join(["musls", *sys.argv[1:]]),
         }
-    return _answer(request, out, pick, workers, scheduler, resume, as_json, quiet)
+    return _answer(asked, out, pick, workers, scheduler, resume, as_json, quiet)
 
 
 ALSO_CALLED = {"dyneema": "hmpe", "spectra": "hmpe", "kevlar": "aramid", "polyamide": "nylon"}
@@ -152,10 +153,10 @@ ALSO_CALLED = {"dyneema": "hmpe", "spectra": "hmpe", "kevlar": "aramid", "polyam
 def _earlier(folder: Path) -> dict[str, Any]:
     """What was asked in an earlier design."""
     data = read_yaml(folder / "sweep.yaml")
-    request = data.get("design") if isinstance(data, dict) else None
-    if not isinstance(request, dict):
+    asked = data.get("design") if isinstance(data, dict) else None
+    if not isinstance(asked, dict):
         raise ConfigError(f"{folder}: the folder of a sweep, not of a design")
-    return dict(request)
+    return dict(asked)
 
 
 def _numbers(text: str, option: str) -> list[float]:
@@ -166,7 +167,7 @@ def _numbers(text: str, option: str) -> list[float]:
 
 
 def _answer(
-    request: dict[str, Any],
+    asked: dict[str, Any],
     out: Path | None,
     pick: int | None,
     workers: int | None,
@@ -176,36 +177,38 @@ def _answer(
     quiet: bool,
 ) -> int:
     from musls_analysis.sweep.store import Store
-    from musls_bringup.design.answer import design
+    from musls_bringup.design.study import design
 
-    name = Path(str(request["load"])).stem
+    name = Path(str(asked["load"])).stem
     folder = out or Path("runs") / f"design_{name}"
     Store(folder).check(resume=resume)
     with ProgressDisplay(f"design {name}", "starting", quiet=quiet or as_json) as display:
-        result = design(
+        found = design(
             out=folder,
-            pick=pick or 1,
+            pick=pick,
             workers=workers,
             scheduler=scheduler,
             progress=display.update,
-            **request,
+            **asked,
         )
     if as_json:
-        typer.echo(json.dumps({"choices": list(result.rows), "folder": str(folder)}, indent=1))
+        rejected = [{"fleet": entry.name, "why": entry.why} for entry in found.rejections]
+        told = {"choices": list(found.rows), "rejected": rejected, "folder": str(folder)}
+        typer.echo(json.dumps(told, indent=1))
     elif not quiet:
-        typer.echo(str(result))
-    if not result.choices:
+        typer.echo(str(found))
+    if not found.choices:
         return EXIT_NONE
     if not as_json:
         typer.echo(f"page in {folder / 'design.html'}, choices beside it")
     if pick is not None:
-        choice = result.choices[pick - 1].design
+        choice = found.choices[pick - 1].design
         stem = f"{name}_{choice.number}_{Path(choice.airframe).stem}"
         system = Path(f"{stem}.yaml")
         scenario = Path(f"{stem}_lift.yaml")
         for path in (system, scenario):
             if path.exists():
                 raise ConfigError(f"{path} exists already: choose another folder or remove it")
-        result.write_pick(pick, system, scenario)
+        found.write_pick(pick, system, scenario)
         typer.echo(f"{system}, {scenario} written. Next:\n    musls fly {scenario}")
     return 0
