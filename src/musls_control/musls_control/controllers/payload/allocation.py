@@ -121,8 +121,12 @@ _INFEASIBLE = 1e-9
 def least_distance(g, h, x, binding):
     """Find the shortest x with G x >= h; rows and answer should be of order one."""
     m, d = g.shape
-    columns, u, s, rest = np.empty((m, d + 1)), np.zeros(m), np.empty(m), np.empty(d + 1)
-    columns[:, :d], columns[:, d] = g, h
+    columns = np.empty((m, d + 1))
+    u = np.zeros(m)
+    s = np.empty(m)
+    rest = np.empty(d + 1)
+    columns[:, :d] = g
+    columns[:, d] = h
     fit(columns, binding, s)
     if s.min() >= 0.0:
         u[:] = s
@@ -132,11 +136,13 @@ def least_distance(g, h, x, binding):
         residual(columns, u, rest)
         if rest[d] < _INFEASIBLE:
             break
-        joins, most = -1, _NOTHING
+        joins = -1
+        most = _NOTHING
         for j in range(m):
             slope = inner(columns[j], rest)
             if binding[j] == 0.0 and slope > most:
-                joins, most = j, slope
+                joins = j
+                most = slope
         if joins < 0:
             break
         binding[joins] = 1.0
@@ -169,7 +175,8 @@ def settle(columns, binding, u, s):
             break
         for j in range(m):
             if binding[j] != 0.0 and s[j] <= 0.0 and u[j] <= _NOTHING:
-                binding[j], u[j] = 0.0, 0.0
+                binding[j] = 0.0
+                u[j] = 0.0
         fit(columns, binding, s)
 
 
@@ -191,7 +198,8 @@ def fit(columns, binding, s):
     time removes what rounding has left.
     """
     m, size = columns.shape
-    q, r = np.empty((size + 1, size)), np.zeros((size + 1, size + 1))
+    q = np.empty((size + 1, size))
+    r = np.zeros((size + 1, size + 1))
     members = np.empty(m, np.int64)
     count = 0
     for j in range(m):
@@ -210,7 +218,8 @@ def fit(columns, binding, s):
             r[:count, count] = 0.0
             continue
         v /= length
-        r[count, count], members[count] = length, j
+        r[count, count] = length
+        members[count] = j
         count += 1
     s[:] = 0.0
     for i in range(count - 1, -1, -1):
@@ -275,10 +284,15 @@ def places_of(bases_m: Array, lengths_m: Array, formation_m: Array, apart_m: flo
 def spread_out(sharing, least, up, wrench, out):
     """Write the least cable forces of a wrench that keep a least tension and distances."""
     shares, null, places, gradients, binding = sharing
-    n, (free, rows) = out.shape[0], null.shape
+    n = out.shape[0]
+    (free, rows) = null.shape
     mean = norm(wrench) / n + 1e-9
-    base, before, forces = np.empty((n, 3)), out.copy(), out.reshape(rows)
-    g, h, c = np.empty((len(binding), free)), np.empty(len(binding)), np.zeros(free)
+    base = np.empty((n, 3))
+    before = out.copy()
+    forces = out.reshape(rows)
+    g = np.empty((len(binding), free))
+    h = np.empty(len(binding))
+    c = np.zeros(free)
     share_out(shares, wrench, 0, base)
     for turn in range(ROUNDS):
         constraints(places, least, up, before, mean, gradients, h)
@@ -323,11 +337,13 @@ def constraints(places, least, up, at, mean, gradients, h):
     row = n
     for i in range(n):
         for j in range(i + 1, n):
-            pair, apart = places[row], places[row, 3]
+            pair = places[row]
+            apart = places[row, 3]
             gap = 0.0
             for end in range(2):
                 k, sign = (i, 1.0) if end == 0 else (j, -1.0)
-                length, lean = places[k, 3], dot(pair, ahead[k])
+                length = places[k, 3]
+                lean = dot(pair, ahead[k])
                 gap += sign * (dot(pair, places[k]) + length * lean)
                 rate = sign * length * mean / ahead[k, 3]
                 put(gradients[row, 3 * k :], scale(rate, add_scaled(pair, -lean, ahead[k])))
@@ -341,11 +357,15 @@ def spread_rate(sharing, wrench, order, out):
     shares, null, _, gradients, binding = sharing
     free, rows = null.shape
     share_out(shares, wrench, order, out)
-    forces, basis, c, used = out.reshape(rows), np.empty((free, free)), np.zeros(free), 0
+    forces = out.reshape(rows)
+    basis = np.empty((free, free))
+    c = np.zeros(free)
+    used = 0
     for row in range(len(binding)):
         if binding[row] == 0.0 or used == free:
             continue
-        by_change, v = gradients[row, rows:], basis[used]
+        by_change = gradients[row, rows:]
+        v = basis[used]
         wanted = -inner(gradients[row, :rows], forces) - inner(by_change, c)
         v[:] = by_change
         for b in range(used):

@@ -149,7 +149,8 @@ def open_law(t):
     """All records of a law, by its `LAW`."""
     constraints = table_at(t.places), table_at(t.gradients), numbers_at(t.binding)
     sharing = Sharing(table_at(t.shares), table_at(t.null), *constraints)
-    place, cables = t.forces, cables_of(t)
+    place = t.forces
+    cables = cables_of(t)
     forces = array_at(beyond(place, place.offset), (3, len(cables), 3), np.float64)
     return Law(load_of(t), cables, sharing, forces, commands_of(t))
 
@@ -167,7 +168,8 @@ def payload_step(address, bodies, present, tilt, coming):
     put(t.load[0].gained, scale(t.load[0].latency_s, present[2]))
     for order in range(2, 5):
         put(reference[order], coming[order])
-    load, cables = t.load[0], t.cables
+    load = t.load[0]
+    cables = t.cables
     write_matrix(load.rotation, body_axes_in_world(bodies[0].attitude))
     attitude_reference(load, reference, tilt)
     attitude_errors(load, bodies[0])
@@ -191,7 +193,8 @@ def payload_step(address, bodies, present, tilt, coming):
         put(load.angular_acceleration, (asked[0], asked[1], load.ahead[2]))
         put(load.acceleration, planned(load, reference))
     for i in range(len(cables)):
-        cable, force = cables[i], t.commands[i].force
+        cable = cables[i]
+        force = t.commands[i].force
         if load.holds_places > 0.0:
             wanted = hold_place(cable, load)
         else:
@@ -201,7 +204,8 @@ def payload_step(address, bodies, present, tilt, coming):
     integrate(load)
     count_on(load, cables, t.commands, bodies)
     for i in range(len(cables)):
-        cable, command = cables[i], t.commands[i]
+        cable = cables[i]
+        command = t.commands[i]
         weight = (0.0, 0.0, cable.drone_mass * load.gravity)
         put(command.counted, scale(-1.0, add(cable.along[0], weight)))
         if load.lead_gain > 0.0:
@@ -283,7 +287,8 @@ def reaching(a, b, c):
 @compiled()
 def look_along(cable, load, body, drone):
     """Write direction from drone to load, its derivative and the distance of the cable's ends."""
-    arm, hook = rotate(load.rotation, cable.attachment), rotate_by(drone.attitude, cable.hook)
+    arm = rotate(load.rotation, cable.attachment)
+    hook = rotate_by(drone.attitude, cable.hook)
     spin = rotate(load.rotation, cross(body.omega, cable.attachment))
     swing = rotate_by(drone.attitude, cross(drone.omega, cable.hook))
     gap = sub(add(body.position, arm), add(drone.position, hook))
@@ -302,7 +307,9 @@ def share_wrench(t, w, reference):
     That counts for first derivatives alone: second ones, of forces that spread the drones, ask for
     accelerations that tumbled loads which turn on 30 m of cable.
     """
-    load, cables, kept = t.load[0], t.cables, True
+    load = t.load[0]
+    cables = t.cables
+    kept = True
     rate = add_scaled(w, 1.0 - load.feed_attitude, load.spin)
     for order in range(3 if load.feed_reference > 0.0 else 1):
         force, asked = demand(load, reference, order)
@@ -311,13 +318,15 @@ def share_wrench(t, w, reference):
         put(wrench, rotate_back(load.rotation, force))
         if order == 1:
             put(wrench, sub(wrench, cross(rate, load.wrench[0])))
-        alpha, jerk = load.angular_acceleration, load.angular_jerk
+        alpha = load.angular_acceleration
+        jerk = load.angular_jerk
         held = gyroscopic(load.inertia, w, alpha, jerk, order)
         put(wrench[3:], add(rotate(load.inertia, asked), held))
         if len(t.sharing.binding) == 0:
             share_out(t.sharing.shares, wrench, order, t.forces[order])
         elif order == 0:
-            least, up = cables[0].least_tension, load.rotation[2]
+            least = cables[0].least_tension
+            up = load.rotation[2]
             kept = spread_out(t.sharing, least, up, wrench, t.forces[0])
         else:
             spread_rate(t.sharing, wrench, order, t.forces[order])
@@ -356,11 +365,15 @@ def load_motion(load, cables, w, order):
 @compiled()
 def pull_along(cable, order):
     """Write the part of a cable's force that acts along it now, q q^T mu, or its derivative."""
-    q, rate, mu, mu1 = cable.direction, cable.direction_rate, cable.force[0], cable.force[1]
+    q = cable.direction
+    rate = cable.direction_rate
+    mu = cable.force[0]
+    mu1 = cable.force[1]
     size = dot(q, mu)
     growth = dot(q, mu1) + dot(rate, mu) if order == 1 else 0.0
     if size > -cable.least_tension:
-        size, growth = -cable.least_tension, 0.0
+        size = -cable.least_tension
+        growth = 0.0
     if order == 0:
         put(cable.along[0], scale(size, q))
     else:
@@ -370,16 +383,24 @@ def pull_along(cable, order):
 @compiled()
 def drone_force(cable, load, w):
     """Return the force of a drone; equations in the module's docstring."""
-    q, rate, m = cable.direction, cable.direction_rate, cable.drone_mass
+    q = cable.direction
+    rate = cable.direction_rate
+    m = cable.drone_mass
     arm = cable.attachment
     turning = add(cross(w, cross(w, arm)), cross(load.angular_acceleration, arm))
     a = add(load.acceleration, rotate(load.rotation, turning))
-    mu, mu1, mu2 = cable.force[0], cable.force[1], cable.force[2]
+    mu = cable.force[0]
+    mu1 = cable.force[1]
+    mu2 = cable.force[2]
     d, d1, d2 = unit_rates(scale(-1.0, mu), scale(-1.0, mu1), scale(-1.0, mu2))
-    omega, omega_d, alpha_d = cross(q, rate), cross(d, d1), cross(d, d2)
-    spin, lift = dot(q, omega_d), dot(q, alpha_d)
+    omega = cross(q, rate)
+    omega_d = cross(d, d1)
+    alpha_d = cross(d, d2)
+    spin = dot(q, omega_d)
+    lift = dot(q, alpha_d)
     # q x (q x v) = (q . v) q - v
-    error, rate_error = cross(d, q), sub(add_scaled(omega, spin, q), omega_d)
+    error = cross(d, q)
+    rate_error = sub(add_scaled(omega, spin, q), omega_d)
     back = add(scale(cable.direction_gain, error), scale(cable.rate_gain, rate_error))
     ahead = add(scale(spin, rate), add_scaled(scale(-1.0, alpha_d), lift, q))
     across = scale(-1.0, cross(q, add(back, ahead)))
@@ -398,18 +419,23 @@ def lead_tilt(load, cable, force):
     A drone follows a wanted tilt h = (Fx, Fy) / Fz with a lag T. It gets h + T h' instead, with h'
     smoothed by the share T / r: together (1 + T s) / (1 + T s / r), a lead.
     """
-    size, lean = norm(force), cable.lean
+    size = norm(force)
+    lean = cable.lean
     if force[2] <= MIN_UPWARDS * size:
         return
     x, y = force[0] / force[2], force[1] / force[2]
     if cable.leans == 0.0:
-        lean[0], lean[1], cable.leans = x, y, 1.0
-    dx, dy = load.lead_gain * (x - lean[0]), load.lead_gain * (y - lean[1])
+        lean[0] = x
+        lean[1] = y
+        cable.leans = 1.0
+    dx = load.lead_gain * (x - lean[0])
+    dy = load.lead_gain * (y - lean[1])
     lean[0] += load.lead_share * (x - lean[0])
     lean[1] += load.lead_share * (y - lean[1])
     far = math.hypot(dx, dy)
     if far > load.lead_most:
-        dx, dy = dx * load.lead_most / far, dy * load.lead_most / far
+        dx = dx * load.lead_most / far
+        dy = dy * load.lead_most / far
     x, y = x + dx, y + dy
     z = size / math.sqrt(x * x + y * y + 1.0)
     put(force, (x * z, y * z, z))

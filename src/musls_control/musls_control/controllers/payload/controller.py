@@ -181,7 +181,9 @@ class PayloadController(TiedToMemory, Controller):
         direct = given.output == "direct"
         if not direct:
             self.level = ControlLevel.AUTOPILOT_FORCES  # type: ignore[misc]  # by the scenario
-        system, n, model = setup.slung, setup.slung.n_drones, PayloadModel(setup)
+        system = setup.slung
+        n = setup.slung.n_drones
+        model = PayloadModel(setup)
         spread = given.allocation == "formation"
         by_places = given.holds_places(setup)
         self.derived = derive_gains(given.gains, setup, model, direct=direct, places=by_places)
@@ -189,7 +191,8 @@ class PayloadController(TiedToMemory, Controller):
         self._least_n = given.least_tension_n
         if self._least_n is None:
             self._least_n = 0.1 * model.mass_kg * model.gravity_m_s2 / n
-        null, places = np.zeros((0, 3 * n)), np.zeros((0, 4))
+        null = np.zeros((0, 3 * n))
+        places = np.zeros((0, 4))
         if given.allocation == "qp" and n > 1:
             null = null_space_of(model.attachments_m)
             self._apart_m = given.apart_m
@@ -222,7 +225,9 @@ class PayloadController(TiedToMemory, Controller):
             "forces": np.zeros((3, n, 3)),
             "commands": np.zeros(n, COMMAND),
         })  # fmt: skip
-        self._load, self._cables, self.shares = views["load"], views["cables"], views["shares"]
+        self._load = views["load"]
+        self._cables = views["cables"]
+        self.shares = views["shares"]
         self.commands: Array = views["commands"].view(np.float64).reshape(n, 10)
         self._reports: list[tuple[str, str]] = []
         self._gave_up = False
@@ -231,10 +236,12 @@ class PayloadController(TiedToMemory, Controller):
         self, given: PayloadSpec, setup: ControlSetup, load: Records, cables: Records
     ) -> None:
         """Write what makes up for the lag of the drones, and what the observer needs."""
-        derived, period_s = self.derived, setup.period_s
+        derived = self.derived
+        period_s = setup.period_s
         smoothing_s = derived.attitude_lag_s / LEAD_RATIO
         load["lead_share"] = period_s / (smoothing_s + period_s)
-        load["lead_gain"], load["lead_most"] = LEAD_RATIO - 1.0, LARGEST_LEAD
+        load["lead_gain"] = LEAD_RATIO - 1.0
+        load["lead_most"] = LARGEST_LEAD
         arriving_s = derived.actuator.delay_s - setup.latency_s
         if given.feed_forward == "reference":
             load["ahead_s"] = derived.actuator.turn_s + arriving_s
@@ -243,16 +250,19 @@ class PayloadController(TiedToMemory, Controller):
         if rate is None:
             rate = observer_rate_1_s(derived.hangs, derived.actuator)
         load["most_growth"] = np.inf
-        load["observer_rate"], load["observes_drones"] = rate, float(not setup.incremental)
+        load["observer_rate"] = rate
+        load["observes_drones"] = float(not setup.incremental)
         rotors_s = np.array([rotor_lag_s(drone) for drone in setup.slung.drones]) + arriving_s
         cables["lag_share"] = period_s / (period_s + rotors_s)
         load["late_share"] = period_s / (period_s + setup.latency_s)
 
     def _hold_places(self, model: PayloadModel, load: Records, cables: Records) -> None:
         """Write the gains of `places`."""
-        hangs, direction = self.derived.hangs, self.gains.cable_direction_1_s2
+        hangs = self.derived.hangs
+        direction = self.gains.cable_direction_1_s2
         assert direction
-        load["holds_places"], load["compliance"] = 1.0, self.derived.compliance_m_n
+        load["holds_places"] = 1.0
+        load["compliance"] = self.derived.compliance_m_n
         load["own"] = direction - hangs.drone_1_s2, self.gains.cable_rate_1_s
         load["through"] = (direction + hangs.load_1_s2) / hangs.load_1_s2
         weight_n = model.mass_kg * model.gravity_m_s2
@@ -304,7 +314,8 @@ class PayloadController(TiedToMemory, Controller):
 
     def numbers(self) -> dict[str, float]:
         """Gains with the margins of their loops, and how often drones had to be spared."""
-        gains, derived = self.gains, self.derived
+        gains = self.gains
+        derived = self.derived
         assert gains.position_1_s2 and gains.velocity_1_s and gains.attitude_1_s2 and gains.rate_1_s
         assert gains.cable_direction_1_s2 and gains.cable_rate_1_s
         found = {
@@ -355,7 +366,8 @@ class RodController(Controller):
     load: np.void
 
     def __init__(self, given: PayloadSpec, setup: ControlSetup) -> None:
-        self._given, self._known = given, setup
+        self._given = given
+        self._known = setup
         self._commands = np.zeros((setup.slung.n_drones, 4))
 
     def start(self, time_s: float, estimate: Estimate) -> None:
@@ -384,11 +396,15 @@ def _load(
     """The load for the compiled laws, (1,) of `LOAD`."""
     found = np.zeros(1, LOAD)
     load = found[0]
-    load["mass"], load["gravity"], load["period"] = mass_kg, setup.gravity_m_s2, setup.period_s
-    load["inertia"], load["inverse_inertia"] = inertia_kg_m2, np.linalg.inv(inertia_kg_m2)
+    load["mass"] = mass_kg
+    load["gravity"] = setup.gravity_m_s2
+    load["period"] = setup.period_s
+    load["inertia"] = inertia_kg_m2
+    load["inverse_inertia"] = np.linalg.inv(inertia_kg_m2)
     for gain, names in (("position_gains", POSITION), ("attitude_gains", ATTITUDE)):
         load[gain] = tuple(getattr(gains, name) for name in names)
-    load["reach"], load["integral_turn"] = given.reach_m_s2, given.integral_rad_s2
+    load["reach"] = given.reach_m_s2
+    load["integral_turn"] = given.integral_rad_s2
     level, upright = given.integral_m_s2
     load["integral_reach"] = level, level, upright
     for name, share in zip(
@@ -424,7 +440,8 @@ class LoadAcceleration(Controller):
             integral_m_s2=(0.0, 0.0),
             disturbance_1_s=0.0,
         )
-        self._asking, self._payload = asking, spec.build(setup)
+        self._asking = asking
+        self._payload = spec.build(setup)
         self.level = self._payload.level  # type: ignore[misc]  # by the scenario
         self.keeps_headings = bool(getattr(asking, "keeps_headings", False))  # type: ignore[misc]
         self._watched = WatchedController(asking, ((3,), (4,)))

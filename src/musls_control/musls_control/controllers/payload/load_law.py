@@ -119,7 +119,8 @@ def respond(gains, error, rate, integral):
 @compiled()
 def attitude_errors(load, body):
     """Write the errors of attitude and rate and the angular acceleration that is to come anyway."""
-    r, r_d = load.rotation, load.wanted_rotation
+    r = load.rotation
+    r_d = load.wanted_rotation
     put(load.turn, attitude_error(r, r_d))
     spin = rotate_back(r, rotate(r_d, load.wanted_rates[0]))
     put(load.spin, sub(spin, body.omega))
@@ -134,7 +135,8 @@ def feed_back(load, body, reference):
     """Write the acceleration that position and velocity errors ask for, within its limits."""
     put(load.gap, sub(reference[0], body.position))
     put(load.speed, sub(reference[1], add(body.velocity, load.gained)))
-    gains, free = load.position_gains, load.free
+    gains = load.position_gains
+    free = load.free
     x, y, z = respond(gains, load.gap, load.speed, (0.0, 0.0, 0.0))
     put(free, (1.0, 1.0, 1.0))
     size = math.hypot(x, y)
@@ -151,11 +153,13 @@ def feed_back(load, body, reference):
 def integrate(load):
     """Advance the integrals by one period, unless the feedback is limited; bounded."""
     for k in range(3):
-        gain, most = load.position_gains.integral[k], load.integral_reach[k]
+        gain = load.position_gains.integral[k]
+        most = load.integral_reach[k]
         if gain > 0.0:
             grown = load.position_integral[k] + load.free[k] * load.period * load.gap[k]
             load.position_integral[k] = min(max(grown, -most / gain), most / gain)
-        gain, most = load.attitude_gains.integral[k], load.integral_turn
+        gain = load.attitude_gains.integral[k]
+        most = load.integral_turn
         if gain > 0.0:
             grown = load.attitude_integral[k] + load.free[2] * load.period * load.turn[k]
             load.attitude_integral[k] = min(max(grown, -most / gain), most / gain)
@@ -170,7 +174,10 @@ def planned(load, reference):
 @compiled()
 def demand(load, reference, order):
     """Return the force on the load and its angular acceleration, or a derivative of both."""
-    gap, speed, turn, spin = load.gap, load.speed, load.turn, load.spin
+    gap = load.gap
+    speed = load.speed
+    turn = load.turn
+    spin = load.spin
     slow = sub(reference[2], load.acceleration)
     lag = sub(load.ahead, load.angular_acceleration)
     if order == 0:
@@ -179,12 +186,14 @@ def demand(load, reference, order):
         return force, rotate(load.givable, add(load.ahead, asked))
     if order == 1:
         added = respond(load.position_gains, speed, slow, gap)
-        asked, ahead = respond(load.attitude_gains, spin, lag, turn), load.ahead_rate
+        asked = respond(load.attitude_gains, spin, lag, turn)
+        ahead = load.ahead_rate
     else:
         jerk = sub(reference[3], load.jerk)
         late = sub(load.ahead_rate, load.angular_jerk)
         added = respond(load.position_gains, slow, jerk, speed)
-        asked, ahead = respond(load.attitude_gains, lag, late, spin), load.ahead_second
+        asked = respond(load.attitude_gains, lag, late, spin)
+        ahead = load.ahead_second
     added = scale(load.feed_position, elementwise(load.free, added))
     force = scale(load.mass, add(reference[2 + order], added))
     if order == 1:
@@ -233,11 +242,14 @@ def attitude_reference(load, derivatives, tilt):
 @compiled()
 def turned_about(axis, angle):
     """Return the quaternion of a turn about axis 1, 2 or 3 by an angle given with derivatives."""
-    q, x, factorial = np.zeros((5, 4)), np.empty(5), 1.0
+    q = np.zeros((5, 4))
+    x = np.empty(5)
+    factorial = 1.0
     for k in range(5):
         factorial *= max(k, 1)
         x[k] = 0.5 * angle[k] / factorial
-    q[0, 0], q[0, axis] = math.cos(x[0]), math.sin(x[0])
+    q[0, 0] = math.cos(x[0])
+    q[0, axis] = math.sin(x[0])
     for k in range(1, 5):  # s' = c x', c' = -s x', coefficient by coefficient
         for j in range(1, k + 1):
             q[k, axis] += j * x[j] * q[k - j, 0] / k

@@ -57,7 +57,8 @@ LARGEST_LEAD = 0.3
 INTEGRAL_SHARE = 0.15
 """Gain of an integral over the cube of the loop's natural frequency."""
 
-TILT_RATIO, BY_TENSION = 1.5, 0.5
+TILT_RATIO = 1.5
+BY_TENSION = 0.5
 """Natural frequency of roll and pitch of a narrow load, whose cables have to turn for a moment,
 over the root of g over l, and the share that is added where they give it by their tensions. A load
 tumbled at twice this frequency."""
@@ -142,8 +143,10 @@ class PayloadModel:
     """
 
     def __init__(self, setup: ControlSetup) -> None:
-        system, n = setup.slung, setup.slung.n_drones
-        load, self.gravity_m_s2 = system.load, setup.gravity_m_s2
+        system = setup.slung
+        n = setup.slung.n_drones
+        load = system.load
+        self.gravity_m_s2 = setup.gravity_m_s2
         if load.point_mass:
             raise ConfigError(
                 "this controller needs load.inertia_kg_m2, since it controls the load's attitude, "
@@ -151,11 +154,13 @@ class PayloadModel:
             )
         arms = np.array(load.cable_attachments_m, np.float64)
         halves = np.array([0.5 * cable.mass_kg for cable in system.cables])
-        masses, inertias = np.array([load.mass_kg, *halves]), np.zeros((1 + n, 3, 3))
+        masses = np.array([load.mass_kg, *halves])
+        inertias = np.zeros((1 + n, 3, 3))
         inertias[0] = load.inertia_kg_m2
         places = np.vstack([np.zeros(3), arms])
         self.mass_kg, self.inertia_kg_m2, (own, *ends) = joined(masses, inertias, places)
-        self._center, self.attachments_m = -own, np.array(ends)
+        self._center = -own
+        self.attachments_m = np.array(ends)
         self.drone_mass_kg = np.array([drone.mass_kg for drone in system.drones]) + halves
         self.hooks_m = np.array([drone.cable_attachment_m for drone in system.drones], np.float64)
         self.lengths_m = np.array([cable.length_m for cable in system.cables])
@@ -167,8 +172,10 @@ class PayloadModel:
     def cables(self, gains: GainSpec, least_tension_n: float) -> Records:
         """The cables for the compiled law, (n,) of `CABLE`."""
         cables = np.zeros(len(self.attachments_m), CABLE)
-        cables["attachment"], cables["hook"] = self.attachments_m, self.hooks_m
-        cables["drone_mass"], cables["yaw"] = self.drone_mass_kg, self.yaws_rad
+        cables["attachment"] = self.attachments_m
+        cables["hook"] = self.hooks_m
+        cables["drone_mass"] = self.drone_mass_kg
+        cables["yaw"] = self.yaws_rad
         cables["direction_gain"] = gains.cable_direction_1_s2
         cables["rate_gain"] = gains.cable_rate_1_s
         cables["least_tension"] = least_tension_n
@@ -215,9 +222,12 @@ class PayloadModel:
         (3, 3) [m/N]; that motion has the frequency of Rayleigh's quotient.
         """
         pull = np.maximum(np.linalg.norm(self.resting_n, axis=1), 1e-9)
-        stiff, ends = np.zeros((6, 6)), grasp_matrix(self.attachments_m).reshape(6, -1, 3)
+        stiff = np.zeros((6, 6))
+        ends = grasp_matrix(self.attachments_m).reshape(6, -1, 3)
         for k, arm in enumerate(self.attachments_m):
-            s, end = self.resting_n[k] / pull[k], ends[:, k].T  # motion of an end by load and turn
+            # motion of an end by load and turn
+            s = self.resting_n[k] / pull[k]
+            end = ends[:, k].T
             across = np.eye(3) - np.outer(s, s)
             gives = (s[0] ** 2 + s[1] ** 2) / own_1_s2 + s[2] ** 2 / upright_1_s2
             along = self.drone_mass_kg[k] / gives
@@ -275,7 +285,8 @@ class PayloadModel:
     def turning(self) -> Hanging | None:
         """Load and drones about the vertical; None where cables cannot turn the load."""
         moment = float(np.sum(self.attachments_m[:, :2] * self.resting_n[:, :2]))
-        pull, mass = np.linalg.norm(self.resting_n, axis=1), self.drone_mass_kg
+        pull = np.linalg.norm(self.resting_n, axis=1)
+        mass = self.drone_mass_kg
         ends = self.attachments_m[:, :2] + self.lengths_m[:, None] * (
             self.resting_n[:, :2] / np.maximum(pull, 1e-9)[:, None]
         )
@@ -301,7 +312,8 @@ def turning_response(
     The rate loops are those of `px4.allocation.gains`, or of `chain.GeometricAttitude`.
     """
     slowest = max(system.drones, key=lambda drone: _turn_lag_s(drone, gravity_m_s2, direct))
-    rotors_s, lag_s = rotor_lag_s(slowest), _turn_lag_s(slowest, gravity_m_s2, direct)
+    rotors_s = rotor_lag_s(slowest)
+    lag_s = _turn_lag_s(slowest, gravity_m_s2, direct)
     if direct:
         frequency = tilting_rad_s(system.drones)
         stiffness = frequency**2
@@ -396,7 +408,8 @@ def derive_gains(
     if not direct:
         delay_s += setup.setpoint_delay_s
     actuator = Actuator(response, delay_s)
-    alone, hangs = system.n_drones == 1, model.hanging
+    alone = system.n_drones == 1
+    hangs = model.hanging
     across = horizontal_gains(hangs, actuator, alone=alone)
     turning = None if places else model.turning
     lift = LIFT_SHARE / (rotors_s + delay_s)

@@ -84,11 +84,13 @@ def observe(load, cables, bodies):
         return
     advance(load.seen, load.period, rate, load.mass, bodies[0])
     rows = np.zeros((3, 3))
-    side, missing = (0.0, 0.0, 0.0), load.seen.missing
+    side = (0.0, 0.0, 0.0)
+    missing = load.seen.missing
     rows[0, 0] = rows[1, 1] = rows[2, 2] = 1.0
     for i in range(len(cables)):
         cable = cables[i]
-        s, seen = cable.direction, cable.seen
+        s = cable.direction
+        seen = cable.seen
         if load.observes_drones > 0.0:
             advance(seen, load.period, rate, cable.drone_mass, bodies[1 + i])
         else:
@@ -106,7 +108,8 @@ def observe(load, cables, bodies):
     put(load.settled, add_scaled(load.settled, load.period, load.growth))
     for i in range(len(cables)):
         cable = cables[i]
-        s, weight = cable.direction, (cable.drone_mass / load.mass) ** 2
+        s = cable.direction
+        weight = (cable.drone_mass / load.mass) ** 2
         wrong = dot(s, cable.seen.missing) - weight * dot(s, add(missing, shared))
         own = scale(load.observes_drones, add_scaled(cable.seen.missing, -wrong, s))
         put(cable.seen.disturbance, limited(own, cable.drone_mass * gravity))
@@ -153,7 +156,9 @@ def solved(rows, side):
     a = rows[0, 0], rows[0, 1], rows[0, 2]
     b = rows[1, 0], rows[1, 1], rows[1, 2]
     c = rows[2, 0], rows[2, 1], rows[2, 2]
-    bc, ca, ab = cross(b, c), cross(c, a), cross(a, b)
+    bc = cross(b, c)
+    ca = cross(c, a)
+    ab = cross(a, b)
     part = add(scale(side[0], bc), add(scale(side[1], ca), scale(side[2], ab)))
     return scale(1.0 / dot(a, bc), part)
 
@@ -163,11 +168,14 @@ def count_on(load, cables, commands, bodies):
     """Remember the forces that the commands of this period make act, and their lags."""
     if load.observer_rate <= 0.0:
         return
-    begins, pull = load.observes == 0.0, (0.0, 0.0, 0.0)
+    begins = load.observes == 0.0
+    pull = (0.0, 0.0, 0.0)
     load.observes = 1.0
     for i in range(len(cables)):
-        cable, up = cables[i], body_z_in_world(bodies[1 + i].attitude)
-        thrust, along = max(dot(commands[i].force, up), 0.0), cable.along[0]
+        cable = cables[i]
+        up = body_z_in_world(bodies[1 + i].attitude)
+        thrust = max(dot(commands[i].force, up), 0.0)
+        along = cable.along[0]
         share = 1.0 if begins else cable.lag_share
         cable.thrust += share * (thrust - cable.thrust)
         put(cable.pull, add_scaled(cable.pull, share, sub(along, cable.pull)))

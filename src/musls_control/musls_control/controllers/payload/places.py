@@ -50,8 +50,11 @@ def plan_places(load, cables, sharing, forces, reference):
 
     Returns whether all constraints of the allocation are kept.
     """
-    kept, r, w = True, load.wanted_rotation, load.wanted_rates[0]
-    alpha, jerk = load.wanted_rates[1], load.wanted_rates[2]
+    kept = True
+    r = load.wanted_rotation
+    w = load.wanted_rates[0]
+    alpha = load.wanted_rates[1]
+    jerk = load.wanted_rates[2]
     for order in range(3):
         wrench = load.wrench[order]
         if order > 0 and load.feed_reference == 0.0:
@@ -83,7 +86,9 @@ def plan_places(load, cables, sharing, forces, reference):
 @compiled()
 def planned_force(load, reference, order):
     """Return the force of a reference on the load, or a derivative of it, wanted load frame."""
-    r, w, m = load.wanted_rotation, load.wanted_rates[0], load.mass
+    r = load.wanted_rotation
+    w = load.wanted_rates[0]
+    m = load.mass
     pull = rotate_back(r, scale(m, add(reference[2], (0.0, 0.0, load.gravity))))
     if order == 0:
         return pull
@@ -105,9 +110,12 @@ def look_for_places(load, cables, sharing, forces, bodies, present):
         put(cables[i].along[0], cables[i].force[0])
         put(cables[i].along[1], cables[i].place[2])
     kept = plan_places(load, cables, sharing, forces, present)
-    mean, speed, share = 0.0, 0.0, 1.0 / len(cables)
+    mean = 0.0
+    speed = 0.0
+    share = 1.0 / len(cables)
     for i in range(len(cables)):
-        cable, drone = cables[i], bodies[1 + i]
+        cable = cables[i]
+        drone = bodies[1 + i]
         put(cable.force[0], cable.along[0])
         put(cable.place[2], cable.along[1])
         hook = rotate_by(drone.attitude, cable.hook)
@@ -116,7 +124,8 @@ def look_for_places(load, cables, sharing, forces, bodies, present):
         put(cable.gap[1], sub(cable.place[1], add(drone.velocity, swing)))
         mean += share * cable.gap[0, 2]
         speed += share * cable.gap[1, 2]
-    load.higher, load.rising = load.gap[2] - mean, load.speed[2] - speed
+    load.higher = load.gap[2] - mean
+    load.rising = load.speed[2] - speed
     r = load.wanted_rotation
     put(load.shift[0], rotate(r, rotate(load.compliance, rotate_back(r, load.settled))))
     put(load.shift[1], rotate(r, rotate(load.compliance, rotate_back(r, load.growth))))
@@ -126,7 +135,8 @@ def look_for_places(load, cables, sharing, forces, bodies, present):
 @compiled()
 def hold_place(cable, load):
     """Return the force of a drone; equations in the module's docstring."""
-    m, own = cable.drone_mass, load.own
+    m = cable.drone_mass
+    own = load.own
     y, v = cable.gap
     x = add(load.gap, load.shift[0])
     w = add(load.speed, load.shift[1])
@@ -135,9 +145,11 @@ def hold_place(cable, load):
     aside = load.through * asked[1] + own[0] * (y[1] - x[1]) + own[1] * (v[1] - w[1])
     far = math.hypot(ahead, aside)
     if far > cable.most_across:
-        ahead, aside = ahead * cable.most_across / far, aside * cable.most_across / far
+        ahead = ahead * cable.most_across / far
+        aside = aside * cable.most_across / far
         load.free[0] = load.free[1] = 0.0
-    z, rise = y[2] + load.higher, v[2] + load.rising
+    z = y[2] + load.higher
+    rise = v[2] + load.rising
     lift = respond(load.position_gains, (0.0, 0.0, z), (0.0, 0.0, rise), load.position_integral)[2]
     lift = min(max(lift, -load.reach[1]), load.reach[1])
     pull = add_scaled(cable.force[0], -cable.share, load.seen.disturbance)

@@ -55,14 +55,17 @@ from musls_description.numerics.vectors import (
 from musls_description.system.drone import Drone, thrust_limits_n, wrench_of_thrusts
 from musls_description.system.slung_system import Load, SlungLoadSystem
 
-BANDWIDTH, DAMPING = 0.3, 0.8
+BANDWIDTH = 0.3
+DAMPING = 0.8
 """Natural frequency of the attitude times the time constant of the rotors, and its damping."""
 
-CABLE_SHARE, THRUST_SHARE = 0.36, 0.1
+CABLE_SHARE = 0.36
+THRUST_SHARE = 0.1
 """Natural frequency of the horizontal motion times the lag of the drones' attitude, and of the
 height times the time constant of the rotors."""
 
-FASTEST_CABLE_RAD_S, FASTEST_LIFT_RAD_S = 4.0, 2.5
+FASTEST_CABLE_RAD_S = 4.0
+FASTEST_LIFT_RAD_S = 2.5
 """Upper limits of both, for motion capture with some noise and latency."""
 
 LARGEST_ERROR_RAD = 0.3
@@ -97,11 +100,14 @@ class Structure:
         beside = turn[0] @ np.swapaxes(turn, 1, 2)
         inertias = beside @ np.array([part.inertia_kg_m2 for part in parts]) @ turn @ turn[0].T
         mass, inertia, place = joined([part.mass_kg for part in parts], inertias, place)
-        columns, ease = [], []
+        columns = []
+        ease = []
         for drone, axes, r in zip(system.drones, beside[1:], place[1:], strict=True):
             up = axes[:, 2]
             column = np.zeros((4, 4))
-            column[0, 0], column[1:, 0], column[1:, 1:] = up[2], np.cross(r, up), axes
+            column[0, 0] = up[2]
+            column[1:, 0] = np.cross(r, up)
+            column[1:, 1:] = axes
             columns.append(column)
             weighed = wrench_of_thrusts(drone) * thrust_limits_n(drone)[1]
             ease.append(weighed @ weighed.T)  # inverse weights of thrust and moments
@@ -145,11 +151,13 @@ class Structure:
 @compiled()
 def rod_commands(load, body, reference, shares, commands):
     """Write thrust and moment of all drones, (n, 4), from the motion of the load."""
-    forward, w = load.feed_reference, body.omega
+    forward = load.feed_reference
+    w = body.omega
     write_matrix(load.rotation, body_axes_in_world(body.attitude))
     feed_back(load, body, reference)
     pull = add(reference[2], (0.0, 0.0, load.gravity))
-    jerk, snap = scale(forward, reference[3]), scale(forward, reference[4])
+    jerk = scale(forward, reference[3])
+    snap = scale(forward, reference[4])
     yaw = reference[0, 3], reference[1, 3], reference[2, 3]
     rate, turn = reference_rates(pull, jerk, snap, yaw)
     put(load.wanted_rates[0], rate)

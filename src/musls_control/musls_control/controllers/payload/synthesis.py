@@ -82,27 +82,32 @@ YAW_DAMPING = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5])
 of (1 - b / k_q) c takes out what the cables feel of a load that turns below drones at rest: of a
 load with little inertia, whose turning is faster than drones, no other one keeps a margin."""
 
-MOST_EFFORT, MOST_RATE_EFFORT = 1.0, 2.0
+MOST_EFFORT = 1.0
+MOST_RATE_EFFORT = 2.0
 """Largest acceleration of the drones, over g, for an error of the load of one cable length, and for
 an error of its velocity of one length in a time 1 / sqrt(c)."""
 
 MOST = 100.0
 """Margins beyond it are shown as this, a factor or seconds."""
 
-SWING_WEIGHT, JUMP_WEIGHT = 0.2, 0.5
+SWING_WEIGHT = 0.2
+JUMP_WEIGHT = 0.5
 """Weights q of the cables' deflection after a push, and r of the error after a jump."""
 
-OBSERVER_SHARE, OBSERVER_LAG = 2.0, 0.6
+OBSERVER_SHARE = 2.0
+OBSERVER_LAG = 0.6
 """Bandwidth of the observer of a push over the root of c, and at most this over the lag."""
 
 LOOSER = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.25)
 """Shares of the demanded margins that are tried one after the other."""
 
-FREQUENCIES, NEARBY = 120, np.geomspace(0.005, 0.3, 12)
+FREQUENCIES = 120
+NEARBY = np.geomspace(0.005, 0.3, 12)
 """Number of frequencies at which the loops are evaluated, and of more beside that of the free
 swing, as shares of it: there the loops' sizes are largest."""
 
-LIFT_SHARE, TILT_SHARE = 0.15, 0.25
+LIFT_SHARE = 0.15
+TILT_SHARE = 0.25
 """Natural frequency of height, and of roll and pitch, times lag of the rotors and delay: a phase
 margin of 59, and of 47 degrees."""
 
@@ -160,7 +165,8 @@ class Demand:
         return np.asarray(kept & (distance >= share * self.distance))
 
 
-TRACKING, SPREADING = Demand(2.0, 40.0, 0.5, 1.0), Demand(1.6, 25.0, 0.35, 1.0)
+TRACKING = Demand(2.0, 40.0, 0.5, 1.0)
+SPREADING = Demand(1.6, 25.0, 0.35, 1.0)
 """Margins of the load's loops, and of drones against each other, which little excites."""
 
 
@@ -319,7 +325,8 @@ def _best(
     cost = np.sum([loop.cost for loop in loops], axis=0)
     if against is not None:
         stable &= np.all([loop.spread_stable for loop in loops], axis=0)
-    keeps, share = stable, 0.0
+    keeps = stable
+    share = 0.0
     for share in LOOSER:
         keeps = stable.copy()
         for loop in loops:
@@ -329,7 +336,8 @@ def _best(
         if keeps.any():
             break
     else:
-        share, keeps = 0.0, stable
+        share = 0.0
+        keeps = stable
     best = int(np.argmin(np.where(keeps, cost, np.inf)))
     least = np.array([loop.margins[:, best] for loop in loops]).min(axis=0)
     spread = np.array([loop.spread[:, best] for loop in loops]).min(axis=0)
@@ -366,10 +374,12 @@ class _Loops:
         observer_1_s: float,
     ) -> None:
         free = np.sqrt(hangs.swing_1_s2)
-        slowest, fastest = min(free, 1.0 / actuator.lag_s), max(2.0 * free, 4.0 / actuator.lag_s)
+        slowest = min(free, 1.0 / actuator.lag_s)
+        fastest = max(2.0 * free, 4.0 / actuator.lag_s)
         wide = np.geomspace(0.03 * slowest, 5.0 * fastest, FREQUENCIES)
         frequency = np.sort(np.hstack([wide, free * (1.0 - NEARBY), free * (1.0 + NEARBY)]))
-        s, (stiff, rate, slow, fast) = 1j * frequency, gains[:, :, None]
+        s = 1j * frequency
+        (stiff, rate, slow, fast) = gains[:, :, None]
         # Of errors of the load an axis takes what its cables do with the drones' motion.
         slow, fast = [gain * hangs.load_1_s2 / of.load_1_s2 for gain in (slow, fast)]
         answer = actuator(s)
@@ -404,7 +414,8 @@ def _zeros(values: Complex) -> Array:
 
 def _margins(loop: Complex, frequency: Array) -> Array:
     """Margins of loops from their frequency responses, (5, k) in the order of `Margins`."""
-    size, phase = np.abs(loop), np.mod(np.angle(loop) + np.pi, 2.0 * np.pi)
+    size = np.abs(loop)
+    phase = np.mod(np.angle(loop) + np.pi, 2.0 * np.pi)
     crosses = (size[:, 1:] - 1.0) * (size[:, :-1] - 1.0) < 0.0
     late = phase[:, 1:]
     either = np.degrees(np.minimum(late, 2.0 * np.pi - late))
