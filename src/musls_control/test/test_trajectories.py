@@ -318,7 +318,8 @@ def test_engages_parts_add_up_whatever_their_length(
     poses = engage.pose(np.linspace(0.0, engage.duration_s, 1000))
     assert np.isfinite(poses).all()
     assert poses[:, 2].min() >= -0.5 - 1e-9 and poses[:, 2].max() <= 0.5 + 1e-9
-    assert poses[:, 3].min() >= -1e-9 and poses[:, 3].max() <= 1.7 + 1e-9
+    # A turn of a few ulp of the time is as steep as rounding lets it be.
+    assert poses[:, 3].min() >= -1e-6 and poses[:, 3].max() <= 1.7 + 1e-6
     # The end is where the next cycle could start.
     assert poses[-1, 2:] == pytest.approx([-0.5, 0.0], abs=1e-6)
 

@@ -217,7 +217,7 @@ def check_equal(flights, apart_s=0.0):
     ended = [
         [what for what in side.ended if not what.startswith("land ")] for side in flights.sides
     ]
-    assert ended[0] == ended[1] and ended[0]  # who has landed, land detectors or phases say
+    assert ended[0] == ended[1]  # who has landed, land detectors or phases say
     assert [said[1:] for said in one.said] == [said[1:] for said in other.said]
     assert [(number, stage) for number, _, stage, _ in one.rows] == [
         (number, stage) for number, _, stage, _ in other.rows
