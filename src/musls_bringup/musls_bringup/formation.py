@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from musls_control.brief.margins import DroneMargins, drone_margins
+from musls_control.brief.margins import DroneMargins, hanging_forces, margins
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import with_places
 from musls_description.hanging.hang import Hanging, hang, margin_text
@@ -76,18 +76,7 @@ def propose(system: SlungLoadSystem) -> Proposal:
         reason = hanging.refusal.reason
     if reason is not None:
         raise ConfigError(f"{system.name}: {reason}")
-    rest = hanging.rest
-    margins = [
-        drone_margins(drone, thrust, float(tension), moment)
-        for drone, thrust, tension, moment in zip(
-            system.drones,
-            rest.drone_force_n,
-            rest.load_end_tension_n,
-            rest.drone_moment_n_m,
-            strict=True,
-        )
-    ]
-    return Proposal(hanging, margins)
+    return Proposal(hanging, margins(system, hanging_forces(hanging)))
 
 
 def with_drones(system: SlungLoadSystem, count: int) -> SlungLoadSystem:

@@ -27,6 +27,7 @@ MISTAKES = [
     # A letter is wrong, or a word.
     ("fly circel", "", ["unknown scenario 'circel'", "'circle'"]),
     ("flyy circle", "", ["no such command 'flyy'", "'fly'"]),
+    ("design --shape plat --mass 4", "", ["for '--shape': 'plat' is not one of", "'plate'"]),
     ("fly circle --overwrit", "", ["no such option: --overwrit", "--overwrite"]),
     ("describe system.load.mas_kg", "", ["no key 'system.load.mas_kg'", "mass_kg'"]),
     (SET + "system.load.mas_kg=2", "", ["unknown key 'system.load.mas_kg'", "'mass_kg'"]),

@@ -321,7 +321,7 @@ def split_debug(args: Sequence[str]) -> tuple[list[str], bool]:
 
 def usage_message(error: typer.TyperException) -> str:
     """Puts a usage error and the help that answers it on one line."""
-    message = error.format_message().rstrip(".")
+    message = error.format_message().rstrip(".").replace("Value error, ", "")  # of pydantic
     ctx = getattr(error, "ctx", None)
     return f"{message[:1].lower()}{message[1:]} (see {ctx.command_path if ctx else 'musls'} --help)"
 

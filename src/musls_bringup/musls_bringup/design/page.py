@@ -36,7 +36,7 @@ from musls_bringup.design.question import Question, battery_of
 from musls_bringup.design.search import Rejection, materials_for
 from musls_bringup.fly import fly_in_memory, program
 from musls_bringup.formation import Proposal, draw
-from musls_control.brief.margins import drone_margins
+from musls_control.brief.margins import hanging_forces, margins
 from musls_description.config.errors import writing
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
@@ -292,18 +292,7 @@ def _varied(vary: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _draw_choice(choice: Choice, path: Path) -> None:
     """Load, cables and rotor discs to scale, from above and from the side."""
     hanging = choice.design.hanging
-    rest = hanging.rest
-    margins = [
-        drone_margins(drone, thrust, float(tension), moment)
-        for drone, thrust, tension, moment in zip(
-            hanging.system.drones,
-            rest.drone_force_n,
-            rest.load_end_tension_n,
-            rest.drone_moment_n_m,
-            strict=True,
-        )
-    ]
-    draw(Proposal(hanging, margins), path)
+    draw(Proposal(hanging, margins(hanging.system, hanging_forces(hanging))), path)
 
 
 def _front_figure(found: Answer) -> Any:

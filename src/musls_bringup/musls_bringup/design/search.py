@@ -19,7 +19,7 @@ from musls_bringup.design.question import MOST_DRONES, Question, battery_of
 from musls_bringup.new.templates import ROPE_LINKS, cable_length_m, rope_for
 from musls_control.brief.brief import Brief
 from musls_control.brief.findings import LIGHT_SEGMENT_KG
-from musls_control.brief.margins import FormationMotion, drone_margins, forces_of
+from musls_control.brief.margins import FormationMotion, forces_of, hanging_forces, margins
 from musls_control.mission.contingency import MIN_DRONES
 from musls_control.mission.spec import MissionSpec
 from musls_control.trajectories.straight import Hold
@@ -444,28 +444,11 @@ class Fleet:
             except ConfigError:  # nothing hangs there in such a wind
                 margin = 0.0
                 continue
-            of = [
-                drone_margins(drone, thrust, float(pull), moment)
-                for drone, thrust, pull, moment in zip(
-                    design.system.drones,
-                    forces.thrust_enu_n,
-                    forces.tension_n,
-                    forces.moment_body_n_m,
-                    strict=True,
-                )
-            ]
+            of = margins(design.system, forces)
             margin = min(margin, *(one.thrust_margin for one in of))
             tension_n = max(tension_n, float(forces.tension_n.max()))
-        hovering = [
-            drone_margins(drone, thrust, float(pull), moment).minutes
-            for drone, thrust, pull, moment in zip(
-                design.system.drones,
-                hanging.rest.drone_force_n,
-                hanging.rest.load_end_tension_n,
-                hanging.rest.drone_moment_n_m,
-                strict=True,
-            )
-        ]
+        at_rest = margins(design.system, hanging_forces(hanging))
+        hovering = [drone.minutes for drone in at_rest]
         known = [minutes for minutes in hovering if minutes is not None]
         least = min(known) if len(known) == len(hovering) else None
         return replace(design, wind_margin=margin, tension_n=tension_n, minutes=least)

@@ -710,7 +710,7 @@ def check_charge(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
         forces = forces_at_rest(brief, plan)
     if forces is None:
         return
-    minutes = [(m.minutes, i) for i, m in enumerate(margins(brief, forces), 1) if m.minutes]
+    minutes = [(m.minutes, i) for i, m in enumerate(margins(brief.system, forces), 1) if m.minutes]
     first_min, drone = min(minutes, default=(np.inf, 0))
     if 60.0 * first_min < plan.duration_s:
         yield Finding(

@@ -361,7 +361,7 @@ def assess(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins:
         lowest_m = hanging.sag_m - hanging.system.load.collision.bottom_m
         cautions += unsolved
         tension_n = np.maximum(at_rest.tension_n, [m.tension_n for m in hardest] or 0.0)
-    formation = margins(brief, at_rest)
+    formation = margins(brief.system, at_rest)
     limit_deg = brief.parameters.get("MPC_TILTMAX_AIR", PX4_PARAMETERS["MPC_TILTMAX_AIR"].default)
     flight_s = brief.flight_s
     weak = list(_doubts(brief, "formation", formation, limit_deg, flight_s))
@@ -400,7 +400,7 @@ def _in_formation(
             why = str(error).split(":")[0]
             cautions.append(f"{candidate.where}: {why}")
             continue
-        of = margins(brief, forces)
+        of = margins(brief.system, forces)
         if not hardest or _least(of) < _least(hardest):
             hardest = of
             moment = candidate
@@ -415,7 +415,12 @@ def forces_at_rest(brief: Brief, plan: FlightPlan) -> Forces | None:
 
 
 def _hung(brief: Brief) -> Forces:
-    rest = brief.hanging_for(WHAT).rest
+    return hanging_forces(brief.hanging_for(WHAT))
+
+
+def hanging_forces(hanging: Hanging) -> Forces:
+    """Forces of a system that hangs at rest."""
+    rest = hanging.rest
     return Forces(rest.drone_force_n, rest.load_end_tension_n, rest.drone_moment_n_m)
 
 
@@ -429,7 +434,7 @@ def _in_rig(
     first_row = int(np.argmax(plan.stage == plan.stage[row]))
     still = FormationMotion(held.load_pose[row], *(np.zeros(3),) * 2, 0.0, 0.0, np.zeros(3))
     moment = Moment(stage, int(plan.stage[row]), (row - first_row) / plan.rate_hz, still)
-    return at_rest, margins(brief, hardest), moment
+    return at_rest, margins(brief.system, hardest), moment
 
 
 def rig_margins(system: RigSystem, held: Held) -> tuple[Array, tuple[int, int]]:
@@ -552,12 +557,12 @@ def _cautions(
             yield f"drone_{i}: propellers of {diameter:.3g} m: {wrong}"
 
 
-def margins(brief: Brief, forces: Forces) -> list[DroneMargins]:
-    """Margins of all drones for given forces."""
+def margins(system: RigSystem, forces: Forces) -> list[DroneMargins]:
+    """Margins of all drones of a system for given forces."""
     return [
         drone_margins(drone, thrust, float(tension), moment)
         for drone, thrust, tension, moment in zip(
-            brief.system.drones,
+            system.drones,
             forces.thrust_enu_n,
             forces.tension_n,
             forces.moment_body_n_m,

@@ -13,6 +13,7 @@ import typer
 from musls_bringup.cli import options
 from musls_bringup.cli.terminal import ProgressDisplay
 from musls_bringup.design import WORLDS
+from musls_bringup.new.templates import LoadKind
 from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import read_yaml, shown
 
@@ -29,10 +30,8 @@ def run(
         ),
     ] = None,
     shape: Annotated[
-        str | None,
-        typer.Option(
-            metavar="box|beam|plate|ring|L|point", help="Shape of the load.", show_default=False
-        ),
+        LoadKind | None,
+        typer.Option(help="Shape of the load.", show_default=False),
     ] = None,
     size: Annotated[
         str, typer.Option(metavar="LENGTH,WIDTH,HEIGHT", help="Of the shape, or the first [m].")
@@ -128,7 +127,7 @@ def run(
             "controller": controller,
         }
         asked = {
-            "load": shape or load,
+            "load": load if shape is None else shape.value,
             "size_m": _numbers(size, "--size"),
             "mass_kg": mass,
             "hooks_m": [_numbers(part, "--hooks") for part in hooks.split(";")] if hooks else None,

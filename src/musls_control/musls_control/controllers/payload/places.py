@@ -134,7 +134,7 @@ def look_for_places(load, cables, sharing, forces, bodies, present):
 
 @compiled()
 def hold_place(cable, load):
-    """Return the force of a drone; equations in the module's docstring."""
+    """Return the force of a drone, world [N]; equations in the module's docstring."""
     m = cable.drone_mass
     own = load.own
     y, v = cable.gap
