@@ -126,7 +126,9 @@ def fold(span_m: Array, segments: int, length_m: float) -> Array:
         return float(np.hypot(aside, depth_m) + np.hypot(aside, depth_m + up)) - length_m
 
     lowest = max(0.0, -up)
-    depth_m = scipy.optimize.brentq(beyond, lowest, lowest + length_m)
+    depth_m = lowest
+    if beyond(lowest) < 0.0:  # not as long as its span but for rounding
+        depth_m = scipy.optimize.brentq(beyond, lowest, lowest + length_m)
     corners = np.array([np.zeros(3), [*half, -depth_m], span_m])
     arc = np.array([0.0, np.linalg.norm(corners[1]), length_m])
     at = np.linspace(0.0, length_m, segments + 1)
