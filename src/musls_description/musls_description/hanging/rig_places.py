@@ -140,10 +140,7 @@ def rig_places_m(system: RigSystem, free: Sequence[int], given: Mapping[str, Any
         name=system.name,
         load=replace(system.load, cable_attachments_m=tuple(map(tuple, hooks))),
         drones=drones,
-        cables=tuple(
-            replace(system.cables[0], length_m=reach, ends=None, elastic=type(k.elastic)())
-            for reach, k in zip(reach_m, [system.cables[0]] * len(reach_m), strict=True)
-        ),
+        cables=tuple(replace(system.cables[0], length_m=reach, ends=None) for reach in reach_m),
     )
     places = fitting_formation(alike, given).offsets_m(system.n_drones)
     bodies = np.zeros((1 + system.n_drones + len(system.anchors), 3))
@@ -153,15 +150,20 @@ def rig_places_m(system: RigSystem, free: Sequence[int], given: Mapping[str, Any
 
 
 def _round_the_middle(system: RigSystem) -> Array:
-    """Places of drones without a load, evenly round, so high that the middle is where it is asked."""
+    """Places of drones without a load, evenly round; the middle of cable 1 is at the origin."""
     n = system.n_drones
     longest_m = max(cable.length_m for cable in system.cables)
     angles = np.pi + 2.0 * np.pi * np.arange(n) / n  # drone 1 to the left, as it is read
     apart_m = SPREAD_RATIO * longest_m
     radius_m = apart_m / (2.0 * np.sin(np.pi / n)) if n > 1 else 0.0
     sag_m = np.sqrt(3.0 / 8.0 * apart_m * (longest_m - apart_m))  # of a parabola
-    places = [radius_m * np.cos(angles), radius_m * np.sin(angles), np.full(n, sag_m)]
-    return np.round(np.column_stack(places), 6) + 0.0
+    places = np.column_stack(
+        [radius_m * np.cos(angles), radius_m * np.sin(angles), np.full(n, sag_m)]
+    )
+    first = Incidence.of(system).row[0]
+    if first.max() <= n:  # from drone to drone
+        places[:, :2] -= places[first - 1, :2].mean(axis=0)
+    return np.round(places, 6) + 0.0
 
 
 def rig_yaws_rad(system: RigSystem, places_m: Array) -> Array:
@@ -214,6 +216,15 @@ def hanging_m(system: RigSystem, free: Sequence[int], bodies_m: Array, yaws_rad:
     for depth, row in enumerate(reversed(moving), start=1):
         start[row] = middle - [0.0, 0.0, 0.3 * depth * float(incidence.length_m.mean())]
     return _least(incidence, start, yaws_rad, moving, weights, range(len(incidence.length_m)))
+
+
+def with_anchors(system: RigSystem, free: Sequence[int], anchors_enu_m: Array) -> RigSystem:
+    """The rig with its free anchors elsewhere; places of all of them, (n_anchors, 3)."""
+    anchors = list(system.anchors)
+    for i in free:
+        place = tuple(np.asarray(anchors_enu_m[i - 1]).tolist())
+        anchors[i - 1] = replace(anchors[i - 1], position_enu_m=place)
+    return replace(system, anchors=tuple(anchors))
 
 
 def _highest_m(
@@ -366,10 +377,11 @@ def rig_on_ground(
     long = np.linalg.norm(chords, axis=1) / incidence.length_m
     for k in np.flatnonzero(long > TAUT_RATIO):
         one, other = (end.body for end in system.ends(int(k)))
+        length_m = float(incidence.length_m[k])
         raise ConfigError(
-            f"start.kind = ground: cable_{k + 1} of {incidence.length_m[k]:g} m does not reach from "
-            f"{one} to {other} where both stand on the ground, {long[k] * incidence.length_m[k]:.3g} "
-            "m apart; choose a longer cable or start: equilibrium"
+            f"start.kind = ground: cable_{k + 1} of {length_m:g} m does not reach from {one} to "
+            f"{other} where both stand on the ground, {long[k] * length_m:.3g} m apart; choose a "
+            "longer cable or start: equilibrium"
         )
     apart_m = tip_gaps_m(system, at[1 : 1 + n])
     if apart_m.min(initial=np.inf) < LEAST_TIPS_M:

@@ -145,7 +145,8 @@ def streams(seed: int) -> list[np.random.Generator]:
 def _check_start(scenario: Scenario) -> None:
     """Refuse a start that its mission or its cables do not allow."""
     mission = scenario.mission
-    if scenario.start.kind == "equilibrium" and scenario.cable_model != "elastic":
+    is_rig = scenario.cable_model == "massless" and scenario.system.formation is None
+    if scenario.start.kind == "equilibrium" and scenario.cable_model != "elastic" and not is_rig:
         raise ConfigError(
             "start.kind = equilibrium: it is of cable_model = elastic, must be ground, air or "
             f"state with {scenario.cable_model}"
@@ -169,7 +170,7 @@ def _check_start(scenario: Scenario) -> None:
 
 def build_plant(scenario: Scenario) -> Plant:
     """Build the physics of a scenario."""
-    if scenario.cable_model != "elastic":
+    if scenario.cable_model not in ("elastic", "massless"):
         slung_system(scenario.system, f"cable_model = {scenario.cable_model}")
     scenario.rig.check(scenario.system)
     _check_start(scenario)

@@ -30,13 +30,14 @@ from musls_description.hanging.rig_places import (
     rig_on_ground,
     rig_yaws_rad,
     tip_gaps_m,
+    with_anchors,
 )
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw, rotate, yaw_of
 from musls_description.system.drone import Box
-from musls_description.system.slung_system import ElasticLine, RigSystem
+from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.elastic.plant import ElasticPlant
-from musls_sim.plants.elastic.rests import lowest_m, rests_along
+from musls_sim.plants.elastic.rests import lowest_m, rests_along, weightless_rig
 from musls_sim.plants.elastic.start import settle
 from musls_sim.plants.interface import Plant
 from musls_sim.scenario.scenario import Scenario
@@ -78,10 +79,12 @@ def _middle_enu_m(scenario: Scenario) -> Array:
     system = scenario.system
     fixed = set(range(1, len(system.anchors) + 1)) - set(free_anchors(scenario))
     if system.load is None and fixed:
-        return np.array([system.anchors[i - 1].position_enu_m[:2] for i in fixed]).mean(axis=0)
+        anchors = np.array([system.anchors[i - 1].position_enu_m[:2] for i in sorted(fixed)])
+        return np.asarray(anchors.mean(axis=0))
     if scenario.mission.stages:
         return np.zeros(2)
-    return np.asarray(_first_poses(scenario)[:, :2].mean(axis=0))
+    middle: Array = _first_poses(scenario)[:, :2].mean(axis=0)
+    return middle
 
 
 def _places(scenario: Scenario) -> tuple[Array, Array]:
@@ -132,17 +135,15 @@ def rig_start(scenario: Scenario, system: RigSystem) -> tuple[RigSystem, StartSp
             for nodes in ground.nodes_enu_m
         ),
     )
-    return _moved(system, free, ground.place_enu_m[1 + n :]), start
+    return with_anchors(_with_knots(system, free), free, ground.place_enu_m[1 + n :]), start
 
 
-def _moved(system: RigSystem, free: list[int], anchors_enu_m: Array) -> RigSystem:
-    """The rig with free anchors elsewhere, those without a box as knots that lie on the ground."""
+def _with_knots(system: RigSystem, free: list[int]) -> RigSystem:
+    """The rig whose free anchors without a box are knots that lie on the ground."""
+    knot = Box(size_m=(KNOT_M, KNOT_M, KNOT_M))
     anchors = list(system.anchors)
     for i in free:
-        anchor = anchors[i - 1]
-        box = anchor.collision or Box(size_m=(KNOT_M, KNOT_M, KNOT_M))
-        place = tuple(anchors_enu_m[i - 1].tolist())
-        anchors[i - 1] = replace(anchor, position_enu_m=place, collision=box)
+        anchors[i - 1] = replace(anchors[i - 1], collision=anchors[i - 1].collision or knot)
     return replace(system, anchors=tuple(anchors))
 
 
@@ -168,25 +169,10 @@ def _hung_at(
         load=None if system.load is None else states[0],
         drones=tuple(states[1 : 1 + n]),
     )
-    return _moved(system, free, hangs[1 + n :]), start
+    return with_anchors(system, free, hangs[1 + n :]), start
 
 
 # ---------- Plans
-
-
-LIGHT_KG = 1e-7
-STIFF_N = 1e8
-"""Mass and stiffness of cables that stand for those without mass and stretch."""
-
-
-def weightless_rig(system: RigSystem) -> RigSystem:
-    """The rig on cables of one straight segment that hardly weigh and stretch."""
-    line = ElasticLine(ea_n=STIFF_N, damping_n_s=0.0)
-    cables = [
-        replace(cable, mass_kg=LIGHT_KG, links=1, elastic=line, material=None)
-        for cable in system.cables
-    ]
-    return replace(system, cables=tuple(cables))
 
 
 def rig_plan(scenario: Scenario, plant: Plant) -> FlightPlan:
@@ -198,9 +184,24 @@ def rig_plan(scenario: Scenario, plant: Plant) -> FlightPlan:
     if scenario.start.kind == "ground":
         return _from_ground(scenario, plant, load)
     plan = compile_rig_plan(mission, load, state.position_enu_m[1:], yaws[1:])
-    if not isinstance(plant, ElasticPlant):
-        return plan
-    return hung(plan, rests_along(plant, scenario.rig, plan), follows=not mission.stages)
+    resting = plant if isinstance(plant, ElasticPlant) else _at_rest_like(scenario, plant)
+    return hung(plan, rests_along(resting, scenario.rig, plan), follows=not mission.stages)
+
+
+def _at_rest_like(scenario: Scenario, plant: Plant) -> ElasticPlant:
+    """The rig at rest below its drones where they are now, on cables that hardly weigh."""
+    state = plant.state
+    states = [
+        BodyState(position_enu_m=tuple(place), orientation_wxyz=tuple(turn))
+        for place, turn in zip(
+            state.position_enu_m.tolist(), state.orientation_wxyz.tolist(), strict=True
+        )
+    ]
+    start = StartSpec(kind="equilibrium", load=states[0], drones=tuple(states[1:]))
+    anchors = state.anchor_motion[:, :3]
+    system = with_anchors(plant.system, free_anchors(scenario), anchors)
+    gravity = scenario.physics.gravity_m_s2
+    return ElasticPlant(weightless_rig(system), start, gravity_m_s2=gravity, drives=scenario.rig)
 
 
 def _from_ground(scenario: Scenario, plant: Plant, load: Array) -> FlightPlan:

@@ -16,6 +16,7 @@ from musls_control.mission.plan import FlightPlan
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_matrix, from_yaw, matrix, wrapped, yaw_of
+from musls_description.system.slung_system import ElasticLine, RigSystem
 from musls_sim.plants.driving import path_motion, straight
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.elastic.reels import radius_at
@@ -28,6 +29,21 @@ MOST_RESTS = 60
 
 CLEAR_M = 0.05
 """Height of all parts over the ground from which a rig that moves as one hangs as before."""
+
+
+LIGHT_KG = 1e-5
+STIFF_N = 1e8
+"""Mass and stiffness of cables that stand for those without mass and stretch."""
+
+
+def weightless_rig(system: RigSystem) -> RigSystem:
+    """The rig on cables of one straight segment that hardly weigh and stretch."""
+    line = ElasticLine(ea_n=STIFF_N, damping_n_s=0.0)
+    cables = [
+        replace(cable, mass_kg=LIGHT_KG, links=1, elastic=line, material=None)
+        for cable in system.cables
+    ]
+    return replace(system, cables=tuple(cables))
 
 
 def rests_along(

@@ -8,9 +8,9 @@ otherwise, the second derivatives of the distances are linear in the tensions,
 
 s the moment of a unit tension about a body's centre, E diagonal, g_k the rows of G, R R^T = J_L^-1.
 Taut cables have d'' = 0: D T = b, positive definite whatever the geometry, because every cable has
-a drone of its own. What couples the cables is the load alone, so six unknowns are enough for any
-number of them (Li et al., "RotorTM", IEEE T-RO 2023, eq. 18 to 21, with drones that are not held in
-their centres of mass):
+a drone of its own (`rig_cables` has those that share drones and other bodies). What couples the
+cables is the load alone, so six unknowns are enough for any number of them (Li et al., "RotorTM",
+IEEE T-RO 2023, eq. 18 to 21, with drones that are not held in their centres of mass):
 
     (I + G^T E^-1 G) y = G^T E^-1 b,   T = E^-1 (b - G y).
 """
@@ -39,7 +39,9 @@ from musls_sim.plants.massless.bodies import (
     follow,
     move_structure,
     place,
+    point_acceleration,
     rod_forces,
+    shift,
 )
 from musls_sim.plants.massless.records import (
     IMPACT,
@@ -49,6 +51,14 @@ from musls_sim.plants.massless.records import (
     bodies_of,
     cables_of,
     events_of,
+)
+from musls_sim.plants.massless.rig_cables import (
+    find_rig_cables,
+    pull_rig,
+    shift_rig,
+    solve_rig_active,
+    solve_rig_with_factor,
+    sum_rig_pulls,
 )
 from musls_sim.plants.rigid_body import arm_velocity
 
@@ -93,6 +103,9 @@ def free_motion(t, speed, now):
 @compiled()
 def find_cables(t):
     """Direction, gap, rate, free acceleration and levers of all cables."""
+    if t.load.rig != 0:
+        find_rig_cables(t)
+        return
     bodies = bodies_of(t)
     cables = cables_of(t)
     load = bodies[0]
@@ -128,15 +141,6 @@ def find_cables(t):
 
 
 @compiled()
-def point_acceleration(body, point):
-    """Acceleration of a point r of a body: a + alpha x r + w x (w x r), in the world."""
-    w = body.state.omega
-    alpha = body.rate.omega
-    turning = add(cross(alpha, point), cross(w, cross(w, point)))
-    return add(body.rate.velocity, rotate(body.rotation, turning))
-
-
-@compiled()
 def gather(t, impulses):
     """Set up the problem of the cables that are marked taut, for impulses or tensions."""
     for c in cables_of(t):
@@ -149,6 +153,11 @@ def share_tensions(t):
     """Give the tensions to the cables, and their accelerations to the bodies."""
     bodies = bodies_of(t)
     cables = cables_of(t)
+    if t.load.rig != 0:
+        for cable in cables:
+            cable.tension = cable.solution
+        pull_rig(t, False)
+        return
     pull_load(t.load, bodies[0].rate)
     for k in range(len(cables)):
         cable = cables[k]
@@ -163,6 +172,9 @@ def share_tensions(t):
 @compiled()
 def pull_states(t):
     """Give load and drones the velocities of the impulses."""
+    if t.load.rig != 0:
+        pull_rig(t, True)
+        return
     bodies = bodies_of(t)
     cables = cables_of(t)
     pull_load(t.load, bodies[0].state)
@@ -205,6 +217,9 @@ def product(a, b):
 @compiled()
 def solve_active(load, cables):
     """Solve D z = b for the active cables, z = 0 for the others."""
+    if load.rig != 0:
+        solve_rig_active(load, cables)
+        return
     factor = load.factor
     for i in range(6):
         for j in range(i + 1):
@@ -227,6 +242,9 @@ def solve_active(load, cables):
 @compiled()
 def solve_with_factor(load, cables):
     """Solve the active cables' equations with the present factor."""
+    if load.rig != 0:
+        solve_rig_with_factor(load, cables)
+        return
     for c in cables:
         c.solution = 0.0
         c.left = c.right
@@ -259,6 +277,9 @@ def solve_for_left(load, cables):
 @compiled()
 def sum_pulls(load, cables):
     """Wrench of all cables on the load, G^T z."""
+    if load.rig != 0:
+        sum_rig_pulls(load, cables)
+        return
     for i in range(6):
         load.pull[i] = 0.0
     for c in cables:
@@ -538,30 +559,20 @@ def project(t):
     for c in cables:
         c.right = c.gap
     solve_with_factor(load, cables)
-    p = load.pull
-    way = (p[0], p[1], p[2])
-    turn = (p[3], p[4], p[5])
-    _shift(bodies[0], scale(load.linear, way), rotate(load.angular, turn))
-    for k in range(len(cables)):
-        c = cables[k]
-        drone = bodies[k + 1]
-        if drone.free != 0:
-            way = scale(-c.solution * drone.inverse_mass, c.along)
-            _shift(drone, way, scale(-c.solution, c.drone_turn))
+    if load.rig != 0:
+        shift_rig(t)
+    else:
+        p = load.pull
+        way = (p[0], p[1], p[2])
+        turn = (p[3], p[4], p[5])
+        shift(bodies[0], scale(load.linear, way), rotate(load.angular, turn))
+        for k in range(len(cables)):
+            c = cables[k]
+            drone = bodies[k + 1]
+            if drone.free != 0:
+                way = scale(-c.solution * drone.inverse_mass, c.along)
+                shift(drone, way, scale(-c.solution, c.drone_turn))
     for c in cables:
         c.right = c.rate
     solve_with_factor(load, cables)
     pull_states(t)
-
-
-@compiled()
-def _shift(body, way, turn):
-    """Move a state by a way and turn it by a rotation vector in its frame, both tiny."""
-    q = body.state.attitude
-    increase(body.state.position, way)
-    a, b, c = turn
-    q0, q1, q2, q3 = q[0], q[1], q[2], q[3]
-    q[0] -= 0.5 * (a * q1 + b * q2 + c * q3)
-    q[1] += 0.5 * (a * q0 + c * q2 - b * q3)
-    q[2] += 0.5 * (b * q0 + a * q3 - c * q1)
-    q[3] += 0.5 * (c * q0 + b * q1 - a * q2)

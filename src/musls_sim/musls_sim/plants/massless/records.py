@@ -5,12 +5,13 @@ Compiled functions find all of them from one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from musls_control.estimate import BodyMotion
+from musls_description.hanging.rig_places import Incidence
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import (
@@ -23,7 +24,7 @@ from musls_description.numerics.records import (
 )
 from musls_description.system.drone import Drone
 from musls_description.system.obstacles import SOLID, AnyObstacle
-from musls_description.system.slung_system import Load, SlungLoadSystem
+from musls_description.system.slung_system import Anchor, Load, RigSystem
 from musls_sim.plants.rigid_body import (
     CONTACT,
     CORNER,
@@ -108,6 +109,17 @@ CABLE = np.dtype(
     align=True,
 )
 
+RIG_END = np.dtype(
+    [
+        ("body", np.int64),  # its row
+        ("point", float, 3),  # in the body's frame
+        ("arm", float, 3),  # moment of a unit tension, its frame
+        ("turn", float, 3),  # and the angular acceleration by it
+    ],
+    align=True,
+)
+"""One of the two ends of a cable of a rig."""
+
 LOAD = np.dtype(
     [
         ("linear", float),  # one over the root of its mass
@@ -116,6 +128,9 @@ LOAD = np.dtype(
         ("soft", np.int64),  # 1 if drones are prescribed, see `cables.SOFT`
         ("right", float, 6),
         ("pull", float, 6),  # of all cables, G^T z
+        ("rig", np.int64),  # 1 if bodies share several cables, see `rig_cables`
+        ("coupling", PLACE),  # D, and its factor, Cholesky's
+        ("root", PLACE),
     ],
     align=True,
 )
@@ -142,21 +157,24 @@ MAX_EVENTS = 64
 
 
 class MasslessTables(NamedTuple):
-    """All records of n drones; k corners, r rotors a drone.
+    """All records of n drones, a anchors and m cables; k corners, r rotors a drone.
 
     Attributes:
         system: One record, (1,) of `SYSTEM`.
-        bodies: Load, then drones, (1 + n,) of `BODY`.
+        bodies: Load, then drones, then anchors, (1 + n + a,) of `BODY`.
         whole: Load and drones joined by rigid rods, (1,) of `BODY`.
-        cables: (n,) of `CABLE`.
+        cables: (m,) of `CABLE`.
+        ends: Ends of the cables of a rig, (m, 2) of `RIG_END`; of no other, (0, 2).
+        coupling: Effect of tensions on distances, D of a rig, (m, m), else (0, 0).
+        root: Room for its factor.
         corners: Eight a body and surface, (k,) of `CORNER`.
         rotors: (n, r) of `ROTOR`.
         events: (MAX_EVENTS,) of `EVENT`.
         speed: Rotor speeds at the begin of the period, (n, r).
         middle_speed: Rotor speeds in the middle of the step.
         end_speed: Rotor speeds at its end.
-        shown: `PlantState.motion`, (1 + n, 16).
-        force: `PlantState.cable_force_n` as (n, 6).
+        shown: `PlantState.motion` and `anchor_motion`, (1 + n + a, 16).
+        force: `PlantState.cable_force_n` as (m, 6).
         command: Rotor speeds commanded, (n, r).
         solids: Ground and obstacles, of `SOLID`.
     """
@@ -165,6 +183,9 @@ class MasslessTables(NamedTuple):
     bodies: Records
     whole: Records
     cables: Records
+    ends: Records
+    coupling: Array
+    root: Array
     corners: Records
     rotors: Records
     events: Records
@@ -210,6 +231,7 @@ bodies_of = opener("bodies", BODY)
 moving_of = opener("moving", BODY)
 whole_of = opener("whole", BODY)
 cables_of = opener("cables", CABLE)
+ends_of = grid_opener("ends", RIG_END)
 corners_of = opener("corners", CORNER)
 solids_of = opener("solids", SOLID)
 events_of = opener("events", EVENT)
@@ -225,7 +247,7 @@ def keep_inputs(t, wind, in_body, in_world):
     for k in range(3):
         changed |= old_wind[k] != wind[k]
         old_wind[k] = wind[k]
-    for i in range(len(bodies)):
+    for i in range(in_body.shape[0]):
         body = bodies[i]
         for k in range(6):
             changed |= body.in_body[k] != in_body[i, k] or body.in_world[k] != in_world[i, k]
@@ -250,9 +272,10 @@ NOISE = 1e-12
 
 
 def build_records(
-    system: SlungLoadSystem,
+    system: RigSystem,
     start: BodyMotion,
     *,
+    held: Collection[int] = (),
     gravity_m_s2: float,
     ground_height_enu_m: float | None,
     step_s: float,
@@ -261,17 +284,23 @@ def build_records(
 ) -> tuple[Array, MasslessTables]:
     """Records of a system in its start: their memory, which begins with the first, and views.
 
-    Of the cables only the lengths count. `step_s` is the longest step, a ground height of None
-    means no ground; for `restitution` see `MasslessPlant`.
+    Of the cables only the lengths count. `held` are the anchors, from 1, that do not move;
+    `step_s` is the longest step, a ground height of None means no ground; for `restitution` see
+    `MasslessPlant`.
     """
     n = system.n_drones
     r = system.n_rotors
-    parts: list[Load | Drone] = [system.load, *system.drones]
+    assert system.load is not None  # checked before
+    parts: list[Load | Drone | Anchor] = [system.load, *system.drones, *system.anchors]
+    is_rig = system.formation is None
     solids = surfaces_of(ground_height_enu_m, obstacles)
-    corners = corner_records([part.collision.corners_m for part in parts], len(solids))
-    bodies = np.zeros(1 + n, BODY)
-    for i, (body, part) in enumerate(zip(bodies, parts, strict=True)):
-        _write_body(body, part, 8 * len(solids) * i, 8 * len(solids))
+    corners_m = [_corners_m(part) for part in parts]
+    corners = corner_records(corners_m, len(solids))
+    bodies = np.zeros(len(parts), BODY)
+    first = 0
+    for body, part, own_m in zip(bodies, parts, corners_m, strict=True):
+        _write_body(body, part, own_m, first, len(own_m) * len(solids))
+        first += len(own_m) * len(solids)
     state = bodies["state"]
     state["position"] = start.position_enu_m
     state["velocity"] = start.velocity_enu_m_s
@@ -286,8 +315,12 @@ def build_records(
     t["restitution"] = restitution
     t["step"] = step_s
     t["wind"] = np.nan
+    for number in held:
+        _hold(bodies[n + number])
     t["contact_step"] = min(
-        contact_step_s(p.mass_kg, _turning(p), p.collision.corners_m) for p in parts
+        contact_step_s(p.mass_kg or 0.0, _turning(p), own_m)
+        for p, own_m in zip(parts, corners_m, strict=True)
+        if len(own_m)
     )
     t["tension_noise"] = NOISE * bodies["mass"].sum() * gravity_m_s2
     arrays = {
@@ -295,52 +328,87 @@ def build_records(
         "bodies": bodies,
         "whole": np.zeros(1, BODY),
         "cables": _cables(system, parts),
+        "ends": _rig_ends(system) if is_rig else np.zeros((0, 2), RIG_END),
+        "coupling": np.zeros((system.n_cables,) * 2 if is_rig else (0, 0)),
+        "root": np.zeros((system.n_cables,) * 2 if is_rig else (0, 0)),
         "corners": corners,
         "rotors": rotor_records(system),
         "events": np.zeros(MAX_EVENTS, EVENT),
         "speed": np.zeros((n, r)),
         "middle_speed": np.zeros((n, r)),
         "end_speed": np.zeros((n, r)),
-        "shown": np.zeros((1 + n, 16)),
-        "force": np.zeros((n, 6)),
+        "shown": np.zeros((len(parts), 16)),
+        "force": np.zeros((system.n_cables, 6)),
         "command": np.zeros((n, r)),
         "solids": solids,
     }
     memory, views = pack_tables(arrays)
     lead_to(views["system"]["moving"], views["bodies"])
+    views["system"]["load"]["rig"] = is_rig
+    for name in ("coupling", "root"):
+        lead_to(views["system"]["load"][name], views[name])
     return memory, MasslessTables(**views)
 
 
-def _write_body(body: np.void, part: Load | Drone, first_corner: int, corners: int) -> None:
-    inertia = np.array(part.inertia_kg_m2)
-    body["mass"] = part.mass_kg
-    body["inverse_mass"] = 1.0 / part.mass_kg
+def _corners_m(part: Load | Drone | Anchor) -> Array:
+    """Corners with which a part touches things, (8, 3); an anchor may have none, (0, 3)."""
+    return np.zeros((0, 3)) if part.collision is None else part.collision.corners_m
+
+
+def _write_body(
+    body: np.void, part: Load | Drone | Anchor, corners_m: Array, first_corner: int, corners: int
+) -> None:
+    inertia = np.array(part.inertia_kg_m2 or np.zeros((3, 3)))
+    mass_kg = part.mass_kg or 1.0  # of an anchor that is held
+    body["mass"] = mass_kg
+    body["inverse_mass"] = 1.0 / mass_kg
     body["free"] = 1
     body["inertia"] = inertia
-    body["drag"] = part.drag_n_s_m
+    if not isinstance(part, Anchor):
+        body["drag"] = part.drag_n_s_m
     if inertia.any():  # a point mass does not turn
         body["inverse_inertia"] = np.linalg.inv(inertia)
-    body["stiffness"], body["damping"] = corner_constants(part.mass_kg)
-    body["radius"] = np.linalg.norm(part.collision.corners_m, axis=1).max()
+    body["stiffness"], body["damping"] = corner_constants(mass_kg)
+    body["radius"] = np.linalg.norm(corners_m, axis=1).max(initial=0.0)
     body["first_corner"] = first_corner
     body["corners"] = corners
 
 
-def _cables(system: SlungLoadSystem, parts: list[Load | Drone]) -> Records:
-    rows = np.zeros(system.n_drones, CABLE)
+def _hold(body: np.void) -> None:
+    """Make an anchor stay where it is."""
+    body["free"] = 0
+    body["inverse_mass"] = 0.0
+    body["inverse_inertia"] = 0.0
+    body["corners"] = 0
+    body["path"][0] = body["state"]["position"]
+    body["attitude"] = body["state"]["attitude"]
+
+
+def _cables(system: RigSystem, parts: list[Load | Drone | Anchor]) -> Records:
+    rows = np.zeros(system.n_cables, CABLE)
     least = [float(np.linalg.eigvalsh(_turning(p))[0]) for p in parts]
-    for i, (row, cable, drone) in enumerate(zip(rows, system.cables, system.drones, strict=True)):
-        ends = np.array(system.load.cable_attachments_m[i]), np.array(drone.cable_attachment_m)
+    incidence = Incidence.of(system)
+    for i, (row, cable) in enumerate(zip(rows, system.cables, strict=True)):
+        (first, second) = incidence.row[i]
+        ends = incidence.point_m[i]
         row["length"] = cable.length_m
         (row["load_point"], row["drone_point"]) = ends
         across = 1.0 / cable.length_m
         arms = [float(np.linalg.norm(end)) for end in ends]
-        row["load_spin"] = arms[0] / least[0] + across / system.load.mass_kg
-        row["drone_spin"] = arms[1] / least[1 + i] + across / drone.mass_kg
+        row["load_spin"] = arms[0] / least[first] + across / (parts[first].mass_kg or np.inf)
+        row["drone_spin"] = arms[1] / least[second] + across / (parts[second].mass_kg or np.inf)
     return rows
 
 
-def _turning(part: Load | Drone) -> Array:
+def _rig_ends(system: RigSystem) -> Records:
+    incidence = Incidence.of(system)
+    ends = np.zeros((system.n_cables, 2), RIG_END)
+    ends["body"] = incidence.row
+    ends["point"] = incidence.point_m
+    return ends
+
+
+def _turning(part: Load | Drone | Anchor) -> Array:
     """Inertia, for a point mass a very large one."""
-    inertia = np.array(part.inertia_kg_m2)
+    inertia = np.array(part.inertia_kg_m2 or np.zeros((3, 3)))
     return inertia if inertia.any() else 1e9 * np.eye(3)
