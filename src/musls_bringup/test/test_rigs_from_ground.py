@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 import musls
-from musls_description.hanging.rig_places import Incidence, rig_on_ground, rig_places_m
+from musls_description.hanging.rig_places import (
+    Incidence,
+    equivalent_formation,
+    rig_on_ground,
+    rig_places_m,
+)
 from musls_sim.session.compose import flight_plan
 
 G = 9.80665
@@ -220,6 +225,54 @@ def test_drones_fly_a_tether_from_the_ground_and_back():
     row = int(np.argmax(plan.stage == plan.stage_names.index("own_paths")))
     lifted = plan.held.thrust_enu_n[row].sum(axis=0)
     assert lifted == pytest.approx([0.0, 0.0, (0.3 + 2 * X500_KG) * G], rel=1e-3, abs=0.01)
+
+
+def test_the_equivalent_of_a_bridle_is_its_line_from_where_the_legs_meet():
+    mixed = rig("a bridle below one drone, two cables below another").system
+    like = equivalent_formation(mixed, "x")
+    knot, middle = like.load.cable_attachments_m
+    assert knot == pytest.approx([0.65, 0.0, 0.05 + np.sqrt(0.6**2 - 0.25**2)], abs=1e-6)
+    assert middle == pytest.approx([-0.9, 0.0, 0.05])
+    lengths = [k.length_m for k in like.cables]
+    assert lengths == pytest.approx([1.2, np.sqrt(1.7**2 - 0.05**2)], rel=1e-3)
+    assert like.mass_kg == pytest.approx(mixed.mass_kg)
+
+
+COURSE = {
+    "stages": [
+        {"kind": "waypoints", "points": [[0, 0, 1.2], [1.5, 0, 1.2]], "speed_m_s": 0.7},
+        {"kind": "hold", "position_m": [1.5, 0, 1.2], "duration_s": 5},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["bridle", "two cables to a drone", "a bridle below one drone, two cables below another"],
+)
+def test_payload_carries_a_rig_closer_to_its_course_than_the_formation(kind):
+    errors = {}
+    for controller in ("formation", "payload"):
+        run = musls.fly(rig(kind, "massless", controller={"kind": controller}, mission=COURSE))
+        assert run.warnings == ()
+        errors[controller] = {
+            row.stage: row.translational_error_m for row in run.errors() if row.body == "load"
+        }
+    for stage in ("waypoints", "hold"):
+        assert errors["payload"][stage] < 0.6 * errors["formation"][stage]
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("two drones on a yoke with a heavy knot", "several drones of rig hold anchor_1"),
+        ("two drones that are tied to each other", "cable_3 of rig joins drone_1 and drone_2"),
+    ],
+)
+def test_payload_refuses_what_is_no_formation_alike(kind, says):
+    with pytest.raises(musls.MuslsError) as refused:
+        musls.Session(rig(kind, controller={"kind": "payload"})).close()
+    assert says in str(refused.value)
 
 
 @pytest.mark.parametrize(

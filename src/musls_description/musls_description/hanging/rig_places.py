@@ -133,8 +133,9 @@ def rig_places_m(system: RigSystem, free: Sequence[int], given: Mapping[str, Any
             for end in (0, 1)
             if incidence.row[k, end] == 0
         ]
-        hooks.append(np.mean(ends, axis=0))
-        reach_m.append(_highest_m(system, incidence, 1 + i, rows, sorted(cables)) - hooks[i][2])
+        hooks.append(np.array(ends).mean(axis=0))
+        highest = _highest(system, incidence, 1 + i, rows, sorted(cables))[1 + i]
+        reach_m.append(float(highest[2] - hooks[i][2]))
     drones = tuple(replace(drone, cable_attachment_m=(0.0, 0.0, 0.0)) for drone in system.drones)
     alike = SlungLoadSystem(
         name=system.name,
@@ -146,7 +147,86 @@ def rig_places_m(system: RigSystem, free: Sequence[int], given: Mapping[str, Any
     bodies = np.zeros((1 + system.n_drones + len(system.anchors), 3))
     bodies[1 : 1 + system.n_drones] = places
     hangs = hanging_m(system, free, bodies, rig_yaws_rad(system, places))
-    return np.round(places - hangs[0], 6) + 0.0
+    places = places - hangs[0]
+    if system.n_drones == 1:  # a load that hangs leans until it is below
+        places[0, :2] = 0.0
+    return np.round(places, 6) + 0.0
+
+
+def equivalent_formation(system: RigSystem, what: str) -> SlungLoadSystem:
+    """A load on one cable to each drone that pulls at it as the drones of a rig do.
+
+    Cables from one drone to several hooks count as one from their middle, as long as the drone is
+    high above it; a knot on two legs or more as a place on the load, from which its line leads; a
+    knot on one leg as a place on one long cable. Masses of knots and legs count to the load. What
+    that leaves out: drones whose cables are apart turn the load as they turn.
+
+    Raises:
+        ConfigError: A cable between two drones, or to an anchor without mass; a drone without a
+            cable to the load; a knot on one leg that several drones hold. `what` needs it.
+    """
+    load = system.load
+    n = system.n_drones
+    incidence = Incidence.of(system)
+    knots = [1 + n + k for k, anchor in enumerate(system.anchors) if anchor.mass_kg is not None]
+    known = {0, *range(1, 1 + n), *knots}
+    for k, pair in enumerate(incidence.row.tolist()):
+        if load is None or not set(pair) <= known or (min(pair) > 0 and max(pair) <= n):
+            one, other = (end.body for end in system.ends(k))
+            raise ConfigError(
+                f"{what}: cable_{k + 1} of {system.name} joins {one} and {other}; only drones that "
+                "carry a load are possible there, by knots (anchors with mass_kg) or without"
+            )
+    assert load is not None
+    hooks = list[Array]()
+    ends = list[Array]()
+    lengths = list[float]()
+    masses = list[float]()
+    for i in range(1, 1 + n):
+        own = [k for k in range(system.n_cables) if i in incidence.row[k]]
+        points = [incidence.point_m[k, incidence.row[k].tolist().index(i)] for k in own]
+        cables = sorted(incidence.towards_load(i, knots))
+        if not cables:
+            raise ConfigError(f"{what}: no cable of {system.name} leads from drone_{i} to the load")
+        legs = [k for k in cables if 0 in incidence.row[k]]
+        on_load = [incidence.point_m[k, incidence.row[k].tolist().index(0)] for k in legs]
+        hook: Array = np.array(on_load).mean(axis=0)
+        held = [int(incidence.row[k].max()) for k in own if incidence.row[k].max() > n]
+        if len(own) == 1 and held and len(legs) > 1:
+            hook = _highest(system, incidence, i, knots, cables)[held[0]]
+            length_m = float(incidence.length_m[own[0]])
+        elif len(own) == 1 and held:
+            if sum(held[0] in row for row in incidence.row.tolist()) > 2:
+                raise ConfigError(
+                    f"{what}: several drones of {system.name} hold anchor_{held[0] - n}, which is "
+                    "on one cable to the load; choose controller.kind: formation"
+                )
+            length_m = float(incidence.length_m[cables].sum())
+        else:
+            highest = _highest(system, incidence, i, knots, cables)[i]
+            length_m = float(highest[2] + np.mean(points, axis=0)[2] - hook[2])
+        hooks.append(np.round(hook, 9))
+        ends.append(np.array(points).mean(axis=0))
+        lengths.append(length_m)
+        masses.append(sum(system.cables[k].mass_kg for k in own))
+    knots_kg = sum(anchor.mass_kg or 0.0 for anchor in system.anchors)
+    between_kg = sum(cable.mass_kg for cable in system.cables) - sum(masses)
+    return SlungLoadSystem(
+        name=system.name,
+        load=replace(
+            load,
+            mass_kg=load.mass_kg + knots_kg + between_kg,
+            cable_attachments_m=tuple(tuple(hook.tolist()) for hook in hooks),
+        ),
+        drones=tuple(
+            replace(drone, cable_attachment_m=tuple(end.tolist()))
+            for drone, end in zip(system.drones, ends, strict=True)
+        ),
+        cables=tuple(
+            replace(system.cables[0], length_m=length_m, mass_kg=mass_kg, ends=None)
+            for length_m, mass_kg in zip(lengths, masses, strict=True)
+        ),
+    )
 
 
 def _round_the_middle(system: RigSystem) -> Array:
@@ -227,10 +307,13 @@ def with_anchors(system: RigSystem, free: Sequence[int], anchors_enu_m: Array) -
     return replace(system, anchors=tuple(anchors))
 
 
-def _highest_m(
+def _highest(
     system: RigSystem, incidence: Incidence, drone: int, free: Sequence[int], cables: Sequence[int]
-) -> float:
-    """Greatest height of a drone above the centre of a level load that stays, on some cables."""
+) -> Array:
+    """Places of all bodies where a drone is highest above a level load at the origin.
+
+    Load and drone hold on some cables alone; the others' bodies are at the origin.
+    """
     places = np.zeros((1 + system.n_drones + len(system.anchors), 3))
     moving = [drone, *(row for row in free if row in incidence.row[list(cables)])]
     for up, row in enumerate(reversed(moving), start=1):
@@ -238,7 +321,7 @@ def _highest_m(
     weights = np.zeros(len(places))
     weights[drone] = -1.0
     yaws = rig_yaws_rad(system, np.zeros((system.n_drones, 3)))
-    return float(_least(incidence, places, yaws, moving, weights, cables)[drone, 2])
+    return _least(incidence, places, yaws, moving, weights, cables)
 
 
 def _least(

@@ -52,6 +52,7 @@ from musls_sim.plants.massless.records import (
     cables_of,
     events_of,
 )
+from musls_sim.plants.massless.rig_cables import SOFT as RIG_SOFT
 from musls_sim.plants.massless.rig_cables import (
     find_rig_cables,
     pull_rig,
@@ -514,7 +515,10 @@ def tensions_by_complementarity(t):
             c.taut = 1 if c.tension > noise else 0
         elif c.taut != 0:
             closing = c.own * c.tension + product(c.lever, load.pull) - c.right
-            c.taut = 1 if c.tension > 0.0 or closing <= noise * c.own else 0
+            least = noise * c.own
+            if load.rig != 0:  # its tension may be determined by how it gives way alone
+                least *= RIG_SOFT
+            c.taut = 1 if c.tension > 0.0 or closing <= least else 0
 
 
 @compiled()

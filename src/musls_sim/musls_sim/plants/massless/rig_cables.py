@@ -122,21 +122,19 @@ def solve_rig_with_factor(load, cables):
     m = len(cables)
     for i in range(m):
         cables[i].solution = 0.0
-        if cables[i].active == 0:
-            continue
-        s = cables[i].right
-        for k in range(i):
-            if cables[k].active != 0:
-                s -= root[i, k] * cables[k].solution
-        cables[i].solution = s * root[i, i]
+        if cables[i].active != 0:
+            s = cables[i].right
+            for k in range(i):
+                if cables[k].active != 0:
+                    s -= root[i, k] * cables[k].solution
+            cables[i].solution = s * root[i, i]
     for i in range(m - 1, -1, -1):
-        if cables[i].active == 0:
-            continue
-        s = cables[i].solution
-        for k in range(i + 1, m):
-            if cables[k].active != 0:
-                s -= root[k, i] * cables[k].solution
-        cables[i].solution = s * root[i, i]
+        if cables[i].active != 0:
+            s = cables[i].solution
+            for k in range(i + 1, m):
+                if cables[k].active != 0:
+                    s -= root[k, i] * cables[k].solution
+            cables[i].solution = s * root[i, i]
     sum_rig_pulls(load, cables)
 
 
