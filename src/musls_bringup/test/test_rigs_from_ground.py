@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import musls
+from musls_bringup.before.verdict import judge
 from musls_description.hanging.rig_places import (
     Incidence,
     equivalent_formation,
@@ -260,6 +261,13 @@ def test_payload_carries_a_rig_closer_to_its_course_than_the_formation(kind):
         }
     for stage in ("waypoints", "hold"):
         assert errors["payload"][stage] < 0.6 * errors["formation"][stage]
+
+
+def test_check_names_cables_that_hang_slack():
+    found = judge(rig("two drones that are tied to each other", "massless"))
+    assert found.can_be_flown
+    assert any("next to nothing hangs on cable_3" in line for line in found.cautions)
+    assert not any("next to nothing" in line for line in judge(rig("bridle")).cautions)
 
 
 @pytest.mark.parametrize(

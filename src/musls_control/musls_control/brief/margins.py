@@ -355,6 +355,7 @@ def assess(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins:
         bottom_m = 0.0 if brief.system.load is None else brief.system.load.collision.bottom_m
         lowest_m = 0.0 - bottom_m
         tension_n = plan.held.tension_n.max(axis=0)
+        cautions += _idle_cables(plan.held)
     else:
         at_rest, hardest, moment, unsolved = _in_formation(brief, moments)
         hanging = brief.hanging_for(WHAT)
@@ -435,6 +436,20 @@ def _in_rig(
     still = FormationMotion(held.load_pose[row], *(np.zeros(3),) * 2, 0.0, 0.0, np.zeros(3))
     moment = Moment(stage, int(plan.stage[row]), (row - first_row) / plan.rate_hz, still)
     return at_rest, margins(brief.system, hardest), moment
+
+
+IDLE_SHARE = 0.02
+"""Tension of a cable that carries next to nothing, over the largest of all cables."""
+
+
+def _idle_cables(held: Held) -> list[str]:
+    """Cables of a rig that hang slack where it pulls most: others carry what hangs."""
+    at = held.tension_n[int(held.tension_n.max(axis=1).argmax())]
+    idle = np.flatnonzero(at < IDLE_SHARE * at.max()) + 1
+    if not len(idle):
+        return []
+    names = ", ".join(f"cable_{k}" for k in idle)
+    return [f"next to nothing hangs on {names} where the rig pulls most: other cables hold it"]
 
 
 def rig_margins(system: RigSystem, held: Held) -> tuple[Array, tuple[int, int]]:
