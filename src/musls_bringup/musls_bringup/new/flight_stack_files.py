@@ -44,8 +44,7 @@ OTHER = {CW: CCW, CCW: CW}
 
 
 def hubs_of(text: str, file: str, wheelbase_m: float, above_m: float) -> Hubs:
-    """Rotors from a file of parameters of PX4 or ArduPilot, a dump of Betaflight, or a quadrotor of
-    Agilicious or Flightmare.
+    """Rotors from a file of a flight stack: PX4, ArduPilot, Betaflight, Agilicious, Flightmare.
 
     ArduPilot and Betaflight say where motors are by names of frames alone: arms are
     `wheelbase_m` long together, `above_m` above the centre of mass.
