@@ -267,7 +267,10 @@ def test_check_names_cables_that_hang_slack():
     found = judge(rig("two drones that are tied to each other", "massless"))
     assert found.can_be_flown
     assert any("next to nothing hangs on cable_3" in line for line in found.cautions)
-    assert not any("next to nothing" in line for line in judge(rig("bridle")).cautions)
+    hung = judge(rig("bridle"))
+    assert not any("next to nothing" in line for line in hung.cautions)
+    carried_n = (0.5 + 0.02 + 0.003 + X500_KG) * G
+    assert hung.margins.formation[0].thrust_n == pytest.approx(carried_n, rel=1e-3)
 
 
 @pytest.mark.parametrize(

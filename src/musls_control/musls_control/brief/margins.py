@@ -411,7 +411,7 @@ def _in_formation(
 def forces_at_rest(brief: Brief, plan: FlightPlan) -> Forces | None:
     """Forces of a flight before it moves; None as for `margins_of`."""
     if plan.held is not None:
-        return _rig_forces(brief, plan.held, 0)
+        return _rig_forces(brief, plan.held, _row_at_rest(plan.held))
     return _hung(brief) if brief.hanging is not None and brief.in_formation else None
 
 
@@ -430,12 +430,18 @@ def _in_rig(
 ) -> tuple[Forces, list[DroneMargins], Moment]:
     """Prediction for a rig that hangs at rest at the rows of its plan."""
     _, (row, _) = rig_margins(brief.system, held)
-    at_rest, hardest = (_rig_forces(brief, held, k) for k in (0, row))
+    at_rest, hardest = (_rig_forces(brief, held, k) for k in (_row_at_rest(held), row))
     stage = plan.stage_at(row)
     first_row = int(np.argmax(plan.stage == plan.stage[row]))
     still = FormationMotion(held.load_pose[row], *(np.zeros(3),) * 2, 0.0, 0.0, np.zeros(3))
     moment = Moment(stage, int(plan.stage[row]), (row - first_row) / plan.rate_hz, still)
     return at_rest, margins(brief.system, hardest), moment
+
+
+def _row_at_rest(held: Held) -> int:
+    """Row of a plan in which a rig hangs: the first, else the middle one of those that do."""
+    hangs = np.flatnonzero(held.tension_n.any(axis=1))
+    return 0 if not len(hangs) or hangs[0] == 0 else int(hangs[len(hangs) // 2])
 
 
 IDLE_SHARE = 0.02
