@@ -89,6 +89,7 @@ class Trial:
         wind_deg: Direction of the wind, from the load's x axis; None in still air.
         lost: Number of the drone that is lost; None for none.
         quick: Whether it only hangs in the air, on massless cables.
+        noise: Number that is added to the question's seed of noise.
         parts: Steps of the physics into which each is cut, to see how well peaks are converged.
     """
 
@@ -96,6 +97,7 @@ class Trial:
     wind_deg: float | None = None
     lost: int | None = None
     quick: bool = False
+    noise: int = 0
     parts: int = 1
 
     @property
@@ -103,7 +105,8 @@ class Trial:
         """Short name for messages."""
         where = "" if self.wind_deg is None else f"wind towards {self.wind_deg:g} deg"
         lost = "" if self.lost is None else f"drone {self.lost} lost"
-        return ", ".join(filter(None, [where, lost])) or "still air"
+        noise = "other noise" if self.noise else ""
+        return ", ".join(filter(None, [where, lost, noise])) or "still air"
 
     def data(self, question: Question) -> dict[str, Any]:
         """Scenario as plain data."""
@@ -129,7 +132,7 @@ class Trial:
             "cable_model": "massless" if self.quick else model,
             "wind": question.wind_keys(self.wind_deg or 0.0),
             "start": "air" if self.quick else "ground",
-            "seed": question.seed,
+            "seed": question.seed + self.noise,
         }
         if survives and not self.quick:
             data["contingency"] = CONTINGENCY
@@ -212,6 +215,12 @@ class Outcome:
     way: bool = False
     landed: bool = False
     events: Sequence[str] = ()
+
+    @property
+    def carried_on(self) -> bool:
+        """Whether the mission went on after a loss, and the load was not set down later."""
+        decided = [line for line in self.events if "goes on" in line or "set down" in line]
+        return bool(decided) and "goes on" in decided[-1]
 
     def lacks(self, required: Requirements) -> list[str]:
         """Requirements that this flight does not keep, one line each."""

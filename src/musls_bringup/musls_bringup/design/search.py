@@ -17,17 +17,14 @@ import numpy as np
 
 from musls_bringup.design.question import MOST_DRONES, Question, battery_of
 from musls_bringup.new.templates import ROPE_LINKS, cable_length_m, rope_for
-from musls_control.brief.brief import Brief
 from musls_control.brief.findings import LIGHT_SEGMENT_KG
 from musls_control.brief.margins import FormationMotion, forces_of, hanging_forces, margins
 from musls_control.mission.contingency import MIN_DRONES
-from musls_control.mission.spec import MissionSpec
-from musls_control.trajectories.straight import Hold
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import with_places
 from musls_description.hanging.fitting import CENTRAL_M, proposed_places_m
 from musls_description.hanging.hang import Hanging, hang, shown_beside
-from musls_description.hanging.tree import tips_apart_m
+from musls_description.hanging.tree import beside_load_m, tips_apart_m
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import tip_radius_m
@@ -133,13 +130,13 @@ class Design:
     @property
     def apart_m(self) -> float:
         """Least distance of rotor tips, in formation and on the ground."""
-        return min(self.hanging.tips_apart_m, _ground_tips_m(self.hanging))
+        on_ground_m = tips_apart_m(self.system, _standing_m(self.hanging))
+        return min(self.hanging.tips_apart_m, on_ground_m)
 
     @cached_property
     def room_m(self) -> float:
         """Diameter of the circle on the ground in which the drones stand before the flight."""
-        places, _ = self.hanging.on_ground.bodies(self.system)
-        reach = np.linalg.norm(places[1:, :2] - places[0, :2], axis=1)
+        reach = np.linalg.norm(_standing_m(self.hanging)[:, :2], axis=1)
         return float(2.0 * (reach + [tip_radius_m(d) for d in self.system.drones]).max())
 
     @property
@@ -378,7 +375,10 @@ class Fleet:
             return None
         if hanging.tilt_rad > STEEPEST_RAD or hanging.shares.min() < LEAST_SHARE:
             return None
-        if _ground_tips_m(hanging) < self.question.requirements.gap_m(self.drone):
+        standing_m = _standing_m(hanging)
+        if beside_load_m(system, standing_m) == 0.0:
+            return None
+        if tips_apart_m(system, standing_m) < self.question.requirements.gap_m(self.drone):
             return None
         cable = system.cables[0]
         assert cable.material is not None
@@ -428,19 +428,12 @@ class Fleet:
         speed = self.question.strongest_m_s
         margin = hanging.thrust_margin
         tension_n = float(hanging.rest.load_end_tension_n.max())
-        brief = Brief(
-            name=design.system.name,
-            system=design.system,
-            mission=MissionSpec(stages=(Hold(position_m=(0.0, 0.0, 1.0), duration_s=1.0),)),
-            formation=hanging.formation,
-        )
-        vars(brief)["hanging"] = hanging  # of the cached property, not to be solved again
         still = np.zeros(3)
         for angle in np.radians(DIRECTIONS_DEG) if speed > 0.0 else ():
             wind = speed * np.array([math.cos(angle), math.sin(angle), 0.0])
             motion = FormationMotion(np.zeros(4), still, still, 0.0, 0.0, wind)
             try:
-                forces = forces_of(brief, motion)
+                forces = forces_of(hanging, motion)
             except ConfigError:  # nothing hangs there in such a wind
                 margin = 0.0
                 continue
@@ -465,10 +458,10 @@ def _spread(designs: Sequence[Design]) -> list[Design]:
     return found
 
 
-def _ground_tips_m(hanging: Hanging) -> float:
-    """Least distance of rotor tips where the drones stand round the load."""
+def _standing_m(hanging: Hanging) -> Array:
+    """Places in which the drones stand on the ground round the load, (n, 3), from the load."""
     places, _ = hanging.on_ground.bodies(hanging.system)
-    return tips_apart_m(hanging.system, places[1:])
+    return np.asarray(places[1:] - places[0])
 
 
 def diameters_m(
