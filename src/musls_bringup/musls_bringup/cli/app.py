@@ -23,9 +23,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from musls_bringup import results
+from musls_bringup.catalogue.shipped import VERSION
 from musls_bringup.cli.terminal import tell
-from musls_bringup.shipped import VERSION
+from musls_bringup.flight import results
 from musls_description import ONE_THREAD
 from musls_description.config.errors import MuslsError, check_present_folder, near_names
 

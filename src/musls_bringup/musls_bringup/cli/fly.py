@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from musls_bringup.catalogue.overrides import flight_overrides
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import options
-from musls_bringup.cli.terminal import PREPARING, ProgressDisplay, new_console, new_table, tell
-from musls_bringup.results import check_folder, chosen_folder
-from musls_bringup.shipped import find_scenario
+from musls_bringup.cli.terminal import new_console, new_table, tell
+from musls_bringup.flight.progress import PREPARING, ProgressDisplay
+from musls_bringup.flight.results import check_folder, chosen_folder
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from musls_analysis.figures.convergence import Convergence
     from musls_bringup.before.planned import PlannedPhase
-    from musls_bringup.fly import Flight, FlyOptions
+    from musls_bringup.flight.fly import Flight, FlyOptions
     from musls_sim.scenario.scenario import Scenario
     from musls_sim.session.loop import Observer
     from musls_sim.session.session import Session
@@ -81,11 +83,11 @@ def run(
     ] = False,
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
-    from musls_bringup.fly import FlyOptions
-    from musls_bringup.verify import check_verifiable
+    from musls_bringup.flight.fly import FlyOptions
+    from musls_bringup.flight.verify import check_verifiable
 
     flight_scenario = find_scenario(
-        scenario, options.flight_overrides(settings, seed, autopilot, controller)
+        scenario, flight_overrides(settings, seed, autopilot, controller)
     )
     if verify or verify_segments:
         check_verifiable(flight_scenario, segments=verify_segments, levels=verify_levels)
@@ -134,8 +136,8 @@ def _flown(
 
     `finer`: options of the flights with finer steps that follow; None for none.
     """
-    from musls_bringup.fly import FlightEnded, fly
-    from musls_bringup.verify import verify
+    from musls_bringup.flight.fly import FlightEnded, fly
+    from musls_bringup.flight.verify import verify
 
     with ProgressDisplay(scenario.name, PREPARING, quiet=quiet) as display:
 
@@ -164,7 +166,7 @@ def _flown(
 def _live_view(scenario: Scenario) -> Iterator[tuple[Callable[[Session], Observer], str | None]]:
     """Open the viewer; gives what makes its observer, and the address of its page if it is one."""
     from musls_analysis.view.live import LiveView, open_viewer
-    from musls_bringup.fly import SLACK_SHARE, slack_threshold_n
+    from musls_bringup.flight.fly import SLACK_SHARE, slack_threshold_n
 
     share_n = slack_threshold_n(scenario) / SLACK_SHARE
     with open_viewer(scenario.name, "preparing") as (stream, page):

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from musls_bringup.catalogue.shipped import SCENARIOS, find_scenario, names_in
 from musls_bringup.cli import options
 from musls_bringup.cli.recorded.reading import read, reads, tell_of
-from musls_bringup.cli.terminal import ProgressDisplay, tell
-from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
+from musls_bringup.cli.terminal import tell
+from musls_bringup.flight.progress import ProgressDisplay
 from musls_description.config.errors import (
     ConfigError,
     MuslsError,
@@ -375,7 +376,7 @@ def studio(
     import webbrowser
 
     try:
-        from musls_bringup.studio import start
+        from musls_bringup.studio.app import start
     except ModuleNotFoundError as error:
         if error.name != "dash":
             raise

@@ -32,10 +32,10 @@ from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.scene import aligning_shift_s
 from musls_analysis.view.page import page_html, templates
-from musls_bringup.cli.describe import schema_of
+from musls_bringup.catalogue.keys import schema_of
+from musls_bringup.catalogue.shipped import SCENARIOS, find_scenario, names_in
+from musls_bringup.flight.results import default_folder
 from musls_bringup.new.templates import LoadKind
-from musls_bringup.results import default_folder
-from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
 from musls_control.child_processes import ending_with_us
 from musls_description.config.documented_keys import Key, Keys, short
 from musls_description.config.errors import ConfigError, MuslsError
