@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from musls_sim.session.session import Session
 
 
+PACE = "While it flies"
+ACCURACY = "How exact it is"
+"""Sections of the help."""
+
+
 def run(
     scenario: options.ScenarioName,
     out: options.FlightFolder = None,
@@ -41,12 +46,17 @@ def run(
     seed: options.Seed = None,
     autopilot: options.Autopilot = None,
     overwrite: options.Overwrite = False,
+    controller: options.OwnController = None,
+    force: options.Force = False,
+    allow_invalid: options.AllowInvalid = False,
+    report: options.Report = True,
     realtime: Annotated[
         bool | None,
         typer.Option(
             "--realtime/--fast",
             help="Fly no faster than real time.",
             show_default="fast, but with --live",
+            rich_help_panel=PACE,
         ),
     ] = None,
     live: Annotated[
@@ -54,33 +64,45 @@ def run(
         typer.Option(
             "--live",
             help="Show the flight in 3-D while it flies: a window, or a page on this machine.",
+            rich_help_panel=PACE,
         ),
     ] = False,
-    controller: options.OwnController = None,
-    force: options.Force = False,
-    allow_invalid: options.AllowInvalid = False,
-    report: options.Report = True,
     verify: Annotated[
         bool,
         typer.Option(
-            "--verify", help="Fly again with half and a quarter of the step: figures with errors."
+            "--verify",
+            help="Fly again with half and a quarter of the step: figures with errors.",
+            rich_help_panel=ACCURACY,
         ),
     ] = False,
     verify_segments: Annotated[
-        bool, typer.Option("--verify-segments", help="The same, with finer cables, too.")
+        bool,
+        typer.Option(
+            "--verify-segments",
+            help="The same, with finer cables, too.",
+            rich_help_panel=ACCURACY,
+        ),
     ] = False,
     verify_levels: Annotated[
         int,
-        typer.Option("--verify-levels", min=3, max=6, help="Steps that --verify compares."),
+        typer.Option(
+            "--verify-levels",
+            min=3,
+            max=6,
+            help="Steps that --verify compares.",
+            rich_help_panel=ACCURACY,
+        ),
     ] = 3,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Show phases and set-points instead of flying.")
+        bool,
+        typer.Option(
+            "--plan",
+            "--dry-run",
+            help="Check everything and show phases and set-points, but fly and write nothing.",
+        ),
     ] = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything, but fly and write nothing.")
-    ] = False,
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
     from musls_bringup.flight.fly import FlyOptions
@@ -91,8 +113,8 @@ def run(
     )
     if verify or verify_segments:
         check_verifiable(flight_scenario, segments=verify_segments, levels=verify_levels)
-    if plan or dry_run:
-        show_plan(flight_scenario, out, force=force, overwrite=overwrite, table=plan)
+    if plan:
+        show_plan(flight_scenario, out, force=force, overwrite=overwrite)
         return 0
     folder = chosen_folder(out, flight_scenario.name, overwrite=overwrite)
     flight_options = FlyOptions(
@@ -280,9 +302,7 @@ def _print_figures(console: Console, summary: dict[str, Any]) -> None:
 # ---------- `musls fly --plan` and `--dry-run`
 
 
-def show_plan(
-    scenario: Scenario, out: Path | None, *, force: bool, overwrite: bool, table: bool
-) -> None:
+def show_plan(scenario: Scenario, out: Path | None, *, force: bool, overwrite: bool) -> None:
     """Check a scenario and print what it would do; nothing is flown."""
     from musls_bringup.before.planned import phases, prepare
 
@@ -292,16 +312,15 @@ def show_plan(
         warnings.simplefilter("always", UserWarning)
         components = prepare(scenario, force=force)
     console = new_console()
-    if table:
-        console.print(_table(phases(components.plan)))
-        places = scenario.formation
-        drones = scenario.system.n_drones
-        if scenario.hanging is not None and places.places_m is None:
-            console.print(
-                f"formation: {drones} drone{'' if drones == 1 else 's'} at radius "
-                f"{places.radius_m:.2f} m, {places.height_m:.2f} m above the load's set-point, "
-                f"drone 1 at {places.first_azimuth_rad:.2f} rad"
-            )
+    console.print(_table(phases(components.plan)))
+    places = scenario.formation
+    drones = scenario.system.n_drones
+    if scenario.hanging is not None and places.places_m is None:
+        console.print(
+            f"formation: {drones} drone{'' if drones == 1 else 's'} at radius "
+            f"{places.radius_m:.2f} m, {places.height_m:.2f} m above the load's set-point, "
+            f"drone 1 at {places.first_azimuth_rad:.2f} rad"
+        )
     margin = "" if scenario.hanging is None else f", {scenario.hanging.margin_sentence}"
     console.print(
         f"{scenario.name} can be flown by its plan: {components.plan.duration_s:.1f} s{margin}; "

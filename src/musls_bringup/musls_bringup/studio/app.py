@@ -4,7 +4,7 @@ Dash serves it to browsers of this machine only; nothing is fetched from anywher
 name files of Python, so whoever may fly runs code in the name of the account that started the
 studio: other accounts of the machine, and pages of other sites in the same browser, are kept out by
 a token in the address, which becomes a cookie. A flight is a process of its own, `musls fly`, of
-the tab that started it. Runs are shown by the page that `musls view --html` writes.
+the tab that started it. Runs are shown by the page that `musls view --out FILE.html` writes.
 """
 
 from __future__ import annotations
