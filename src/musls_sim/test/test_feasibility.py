@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from musls_bringup.api import load_scenario
 from musls_bringup.before.verdict import as_data, judge, look
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_control.brief.brief import LimitsSpec
 from musls_control.brief.margins import (
     FormationMotion,

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from musls_bringup.shipped import SCENARIOS
+from musls_bringup.catalogue.shipped import SCENARIOS
 from musls_description.numerics.layout import Field, Gathered, Layout, Number
 from musls_sim.batch.batch import Batch
 from musls_sim.scenario.scenario import load_scenario

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from musls_bringup.api import load_scenario
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_description.config.schema import build
 from musls_description.system.obstacles import WorldSpec, depth_and_normal
 from musls_sim.plants.interface import Plant, PlantInputs, ReleaseHook

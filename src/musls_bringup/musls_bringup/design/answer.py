@@ -21,7 +21,7 @@ from musls_analysis.sweep.montecarlo import MonteCarlo, share
 from musls_analysis.sweep.plan import Run
 from musls_analysis.sweep.run import sweep_executor
 from musls_analysis.sweep.store import Store, make_rows
-from musls_bringup.api import plan_montecarlo
+from musls_bringup.api.studies import plan_montecarlo
 from musls_bringup.design.files import scenario_text, system_text
 from musls_bringup.design.flights import Hangar, Outcome, Trial, outcome_of
 from musls_bringup.design.question import Question, Requirements, battery_of

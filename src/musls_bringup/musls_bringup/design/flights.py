@@ -20,11 +20,11 @@ from musls_analysis.sweep.montecarlo import study_of
 from musls_analysis.sweep.plan import Plan, Run, run_id
 from musls_analysis.sweep.run import SweepProgress, run_sweep
 from musls_analysis.sweep.store import FINISHED, Store, usual_metrics
+from musls_bringup.catalogue.shipped import SCENARIOS
 from musls_bringup.design.question import Question, Requirements
 from musls_bringup.design.search import Design
-from musls_bringup.fly import Flight, fly_run
-from musls_bringup.shipped import SCENARIOS
-from musls_bringup.verify import chosen_step_s, finer_scenario
+from musls_bringup.flight.fly import Flight, fly_run
+from musls_bringup.flight.verify import chosen_step_s, finer_scenario
 from musls_control.mission.contingency import MIN_DRONES
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data

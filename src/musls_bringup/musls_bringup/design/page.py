@@ -18,6 +18,7 @@ from musls_analysis.sweep.store import Store, write_table
 from musls_analysis.view.film import write_png
 from musls_analysis.view.page import picture, templates
 from musls_analysis.view.picture import NARROW, PictureOptions
+from musls_bringup.before.formation import Proposal, draw
 from musls_bringup.design.answer import MARK, VARIES, Answer, Choice
 from musls_bringup.design.flights import (
     HOLD_S,
@@ -32,8 +33,7 @@ from musls_bringup.design.flights import (
 )
 from musls_bringup.design.question import Question, battery_of
 from musls_bringup.design.search import Rejection, materials_for
-from musls_bringup.fly import fly_in_memory, program
-from musls_bringup.formation import Proposal, draw
+from musls_bringup.flight.fly import fly_in_memory, program
 from musls_control.brief.margins import hanging_forces, margins
 from musls_description.config.errors import writing
 from musls_sim.scenario.scenario import load_scenario
