@@ -7,6 +7,7 @@ a file by the hash of its settings, so that a search that was broken off goes on
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -67,7 +68,8 @@ LOOK_S = 0.1
 """Time over which the load's speed is taken."""
 
 HARDEST_M_S = 1.0
-"""Fastest at which a load may come down after a loss: it falls so fast from 5 cm."""
+"""Fastest at which a load may come down after a loss, on the ground or on the drone that lies
+there: it falls so fast from 5 cm."""
 
 
 def fly_and_watch_load(scenario: Scenario, folder: Path | None = None) -> Flight:
@@ -222,13 +224,22 @@ class Outcome:
         decided = [line for line in self.events if "goes on" in line or "set down" in line]
         return bool(decided) and "goes on" in decided[-1]
 
+    @property
+    def faults(self) -> list[str]:
+        """Why it is no valid flight, but for a load that is laid on the drone that was lost."""
+        laid = re.compile(
+            rf"collision at [\d.]+ s: load and drone_{self.trial.lost} at ([\d.]+) m/s"
+        )
+        matches = [(text, laid.fullmatch(text)) for text in self.warnings]
+        return [text for text, match in matches if not match or float(match[1]) > HARDEST_M_S]
+
     def lacks(self, required: Requirements) -> list[str]:
         """Requirements that this flight does not keep, one line each."""
         if self.failure:
             return [self.failure]
         design = self.trial.design
         lost = self.trial.lost is not None
-        found = list(self.warnings)
+        found = self.faults
         if not (self.landed or self.trial.quick):
             found.append("the drones have not landed at its end")
         if not lost and self.given_up:

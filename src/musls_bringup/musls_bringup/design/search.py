@@ -340,13 +340,16 @@ class Fleet:
         lengths = [float(f"{share * usual_m:.2g}") for share in LENGTHS]
         flat = self.number == 1
         cones = [0.0] if flat else list(CONES_DEG) if fixed.cone_deg is None else [fixed.cone_deg]
+        ways = _directions(hooks_m)
+        if self.question.requirements.survives_one:
+            ways = [*_to_both_sides(hooks_m), *ways]
         load = self.question.cargo.load(hooks_m)
         chosen = lengths if fixed.length_m is None else [fixed.length_m]
         found = False
         for length_m in chosen:
             for cone_deg in cones:
                 system = self._system(hooks_m, load, length_m, cone_deg)
-                for slopes in _directions(hooks_m):
+                for slopes in ways:
                     places = _leaning(system, math.tan(math.radians(cone_deg)) * slopes)
                     design = self._hung(system, places, cone_deg)
                     if design is not None:
@@ -507,6 +510,26 @@ def _directions(hooks_m: Array) -> list[Array]:
         lengths = np.linalg.norm(alike, axis=1, keepdims=True)
         found.append(alike / np.maximum(lengths, 1e-9))
     return found
+
+
+def _to_both_sides(hooks_m: Array) -> list[Array]:
+    """Slopes of cables of hooks in a line to alternate sides of it, (n, 2); none for others.
+
+    A drone above a beam that is lost would fall on it. The forces of even shares balance: the part
+    that would push or turn the load is taken from the alternating signs.
+    """
+    n = len(hooks_m)
+    outwards = hooks_m[:, :2] - hooks_m[:, :2].mean(axis=0)
+    _, sizes, axes = np.linalg.svd(outwards, full_matrices=False)
+    if n < 4 or sizes[0] < CENTRAL_M or sizes[1] > 1e-3 * sizes[0]:
+        return []
+    along = outwards @ axes[0]
+    order = np.argsort(np.argsort(along))
+    signs = np.where(order % 2, 1.0, -1.0)
+    signs -= signs.mean() + along * (along @ signs) / (along @ along)
+    across = np.array([-axes[0, 1], axes[0, 0]])
+    slopes = outwards / np.abs(along).max() + np.outer(signs / np.abs(signs).max(), across)
+    return [slopes / np.linalg.norm(slopes, axis=1).max()]
 
 
 def _leaning(system: SlungLoadSystem, slopes: Array) -> Array:
