@@ -285,7 +285,9 @@ def _write_body(body: np.void, part: Load | Drone, first_corner: int, corners: i
     body["drag"] = part.drag_n_s_m
     if inertia.any():  # a point mass does not turn
         body["inverse_inertia"] = np.linalg.inv(inertia)
-    body["stiffness"], body["damping"] = corner_constants(part.mass_kg)
+    body["stiffness"], body["damping"] = corner_constants(
+        part.mass_kg, _turning(part), part.collision.corners_m
+    )
     body["radius"] = np.linalg.norm(part.collision.corners_m, axis=1).max()
     body["first_corner"] = first_corner
     body["corners"] = corners
