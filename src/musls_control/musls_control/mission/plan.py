@@ -401,7 +401,7 @@ class Draft:
         position, yaw = self.formed(pose)
         if self.names[-1:] != [name]:
             self.names.append(name)
-        feed_forward = np.tile(self.fed_m_s2, (len(pose), 1, 1))
+        feed_forward = np.repeat(self.fed_m_s2[None], len(pose), axis=0)
         if self.feeds_flight and self.carried is not None:
             before = self.carried.aside_m_s2(self.share, float(self.last[3]))
             feed_forward[:, :, :2] += [

@@ -9,7 +9,7 @@ of the record, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +78,28 @@ class Field:
     def sizes(self) -> list[str]:
         """Names of its sizes."""
         return [size for size in (*self.shape, self.apart) if isinstance(size, str) and size]
+
+
+def fields_of(owner: str, group: str = "") -> Callable[..., Field]:
+    """Function that makes rows of fields of an owner, by default attributes of their names.
+
+    `owner`: attributes that lead from the owner of the memory to it; "" for fields that are made.
+    """
+
+    def row(
+        name: str,
+        shape: tuple[str | int, ...],
+        kind: Any,
+        meaning: str,
+        attribute: str = "",
+        *,
+        apart: str = "",
+        recorded: bool = False,
+    ) -> Field:
+        way = f"{owner}.{attribute or name}" if owner else ""
+        return Field(name, shape, kind, meaning, way, group, apart, recorded)
+
+    return row
 
 
 class Layout:

@@ -278,7 +278,7 @@ def surfaces_of(ground_height_m: float | None, obstacles: Iterable[AnyObstacle])
 
 def corner_records(corners_m: Iterable[Array], surfaces: int, dtype: np.dtype = CORNER) -> Records:
     """Records of the corners of bodies, (k, 3) each, one for each surface, (sum k * surfaces,)."""
-    of_bodies = [np.zeros((0, 3)), *corners_m]
+    of_bodies = [np.zeros((0, 3)), *(corners for corners in corners_m if len(corners))]
     records = np.zeros(surfaces * sum(map(len, of_bodies)), dtype)
     records["place"] = np.concatenate([np.tile(corners, (surfaces, 1)) for corners in of_bodies])
     each = [np.repeat(np.arange(surfaces), len(corners)) for corners in of_bodies]
