@@ -631,10 +631,6 @@ class Plant(TiedToMemory):
         """Command of a winch (from 0): feed_m_s, torque_n_m or speed_rad_s; None for no winches."""
         return None
 
-    def bare_step_us(self) -> float | None:
-        """Time DART alone needs for a step of the same mechanism [us]; None where it has none."""
-        return None
-
 
 def substeps(step_s: float) -> int:
     """Number of equal physics steps in a control period, each at most `step_s` long."""
