@@ -115,7 +115,7 @@ def mean_cycle(body: Slices, euler_mean: bool = False) -> MeanCycle:
     """
     orientation = rotations.chordal_mean(body.orientation_wxyz)
     about = _unwrapped(rotations.roll_pitch_yaw(orientation))
-    angles = about + rotations.wrapped(rotations.roll_pitch_yaw(body.orientation_wxyz) - about)
+    angles = rotations.near(rotations.roll_pitch_yaw(body.orientation_wxyz), about)
     mean_angles, angles_ci = _mean_and_half_width(angles)
     if euler_mean:
         orientation = rotations.from_roll_pitch_yaw(mean_angles)
@@ -483,7 +483,7 @@ def band(
 def _coordinates(position_enu_m: Array, orientation_wxyz: Array, about_rad: Array) -> Array:
     """Position, and roll, pitch, yaw within half a turn of given ones, (..., 6)."""
     angles = rotations.roll_pitch_yaw(orientation_wxyz)
-    near = about_rad + rotations.wrapped(angles - about_rad)
+    near = rotations.near(angles, about_rad)
     return np.concatenate([position_enu_m, near], axis=-1)
 
 

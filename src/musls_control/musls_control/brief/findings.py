@@ -22,7 +22,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging, margin_text, shown_beside
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.rotations import from_yaw, rotate
+from musls_description.numerics.rotations import from_yaw, rotate, wrapped
 from musls_description.system.contacts import (
     CLOSEST,
     TOUCHING,
@@ -398,8 +398,7 @@ def check_turn(hanging: Hanging, brief: Brief) -> Finding | None:
         return None
     remedy = "turn formation.places_m back by it"
     if cone.places_m is None:
-        fitting = cone.first_azimuth_rad - hanging.turn_rad
-        fitting = float(np.angle(np.exp(1j * fitting)))
+        fitting = float(wrapped(cone.first_azimuth_rad - hanging.turn_rad))
         remedy = f"formation.first_azimuth_rad = {fitting:.3f} fits its attachments"
     return Finding(
         f"formation: the load will hang turned by {np.degrees(hanging.turn_rad):.1f} deg from the "

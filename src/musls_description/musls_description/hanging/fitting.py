@@ -24,7 +24,7 @@ from musls_description.hanging.straight_cables import StraightCables, even_share
 from musls_description.hanging.tree import cable_azimuths_rad, tips_apart_m
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.rotations import from_yaw, rotate
+from musls_description.numerics.rotations import from_yaw, rotate, wrapped
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem
 
@@ -126,9 +126,9 @@ def _azimuths_rad(system: SlungLoadSystem) -> tuple[Array, bool]:
     if (np.linalg.norm(places, axis=1) < CENTRAL_M).any():
         return even, True
     azimuths = np.arctan2(places[:, 1], places[:, 0])
-    off = np.angle(np.exp(1j * (azimuths - even)))
+    off = wrapped(azimuths - even)
     mean = float(np.angle(np.exp(1j * off).mean()))
-    spread = np.abs(np.angle(np.exp(1j * (off - mean)))).max()
+    spread = np.abs(wrapped(off - mean)).max()
     if spread < FITTING_RAD:
         return even + (0.0 if abs(mean) < FITTING_RAD else mean), True
     gaps = np.diff(np.sort(np.mod(azimuths, 2.0 * np.pi)), append=np.nan)
@@ -165,7 +165,7 @@ def _fits(system: SlungLoadSystem, cone: Cone, formation: Mapping[str, Any]) -> 
     if system.n_drones == 1 and cone.radius_m > 0.0:  # its cable hangs straight down
         return False
     azimuths, even = _azimuths_rad(system)
-    off = np.angle(np.exp(1j * (azimuths - cone.azimuths_rad(system.n_drones))))
+    off = wrapped(azimuths - cone.azimuths_rad(system.n_drones))
     if not even or ("first_azimuth_rad" not in formation and np.abs(off).max() > FITTING_RAD):
         return False
     radius = np.full(system.n_drones, cone.radius_m)
