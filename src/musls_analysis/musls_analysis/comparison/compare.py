@@ -494,10 +494,10 @@ def _asked_errors(
     errors = {}
     for body in bodies:
         if all(body in recording.setpoints for recording in recordings):
-            held = any(body not in recording.references for recording in recordings)
-            real_m, sim_m = (_mean_asked_m(body, side, held=held) for side in (reals, sims))
+            is_held = any(body not in recording.references for recording in recordings)
+            real_m, sim_m = (_mean_asked_m(body, side, held=is_held) for side in (reals, sims))
             if np.isfinite(real_m + sim_m):
-                errors[body] = AskedErrors(real_m, sim_m, held)
+                errors[body] = AskedErrors(real_m, sim_m, is_held)
     return errors
 
 

@@ -577,16 +577,18 @@ PLAN_PERIOD_S = 0.04
 
 def check_rig(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
     """A rig that does not hang along its plan, or pulls with more than its drones have."""
-    held = plan.held
-    if held is None:
+    rests = plan.held
+    if rests is None:
         return
-    if held.reason:
-        yield Finding(f"the rig does not hang along the plan: at {held.reason}", can_be_forced=True)
+    if rests.reason:
+        yield Finding(
+            f"the rig does not hang along the plan: at {rests.reason}", can_be_forced=True
+        )
         return
-    of_rows, (row, drone) = rig_margins(brief.system, held)
+    of_rows, (row, drone) = rig_margins(brief.system, rests)
     margin = float(of_rows[row, drone])
     if margin < MIN_THRUST_MARGIN:
-        needed_n = float(np.linalg.norm(held.thrust_enu_n[row, drone]))
+        needed_n = float(np.linalg.norm(rests.thrust_enu_n[row, drone]))
         why = why_uneven(brief.system.drones[drone], needed_n, margin)
         yield Finding(
             f"at {row / plan.rate_hz:.1f} s ({plan.stage_at(row)}) drone_{drone + 1} has to give "
