@@ -38,7 +38,7 @@ from musls_description.system.slung_system import AnySystem, formation_of, slung
 # ---------- Wind: a constant part and gusts, the same everywhere
 
 MAX_WIND_M_S = 100.0
-"""Along an axis; the strongest gust ever measured near the ground had 113 m/s."""
+"""Largest wind along an axis; the strongest gust ever measured near the ground had 113 m/s."""
 
 Velocity = Annotated[float, Field(ge=-MAX_WIND_M_S, le=MAX_WIND_M_S, allow_inf_nan=False), Number]
 Deviation = Annotated[float, Field(ge=0.0, le=MAX_WIND_M_S / 2.0, allow_inf_nan=False), Number]

@@ -129,8 +129,8 @@ class Layout:
         for number in numbers:
             kind = number.type if isinstance(number.type, tuple) else (number.type,)
             columns.append((number.name, *kind))
-        known = {name for name, *_ in columns}
-        columns += [(name, WORD) for name in self.sizes if name not in known]
+        names = {name for name, *_ in columns}
+        columns += [(name, WORD) for name in self.sizes if name not in names]
         self.record = np.dtype([*columns, *((field.name, WORD) for field in fields)], align=True)
 
     def arrays_of(self, owner: object, without: Sequence[str] = ()) -> dict[str, NDArray[Any]]:

@@ -134,9 +134,9 @@ class PlateShape:
 
     Attributes:
         kind: "plate".
-        length_m: Along x.
-        width_m: Along y.
-        thickness_m: Along z.
+        length_m: Length along x.
+        width_m: Width along y.
+        thickness_m: Thickness along z.
     """
 
     kind: Literal["plate"] = "plate"

@@ -187,7 +187,7 @@ class PlantInputs(ShownResult):
             (n_winches, 2).
         winch_brake: Brake of each drum: 1 closed, 0 open, (n_winches,).
         winch_taken: Source of a winch's command: 1 an event, 0 the scenario, (n_winches,).
-        winch_ramp: Towards which value an event moves `winch`, and by how much in each period (0:
+        winch_ramp: Value towards which an event moves `winch`, and the change in each period (0:
             it is there), (n_winches, 2).
     """
 
@@ -609,10 +609,6 @@ class Plant(TiedToMemory):
 
     def winch_input(self, winch: int) -> str | None:
         """Command of a winch (from 0): feed_m_s, torque_n_m or speed_rad_s; None for no winches."""
-        return None
-
-    def bare_step_us(self) -> float | None:
-        """Time DART alone needs for a step of the same mechanism [us]; None where it has none."""
         return None
 
 

@@ -660,16 +660,6 @@ class RigidLinksPlant(Plant):
         ends = [self.tree.first_link[index], self.tree.drone[index] - 1]
         return self.records.bodies["rotation"][..., ends, :, :]
 
-    def bare_step_us(self, repetitions: int = 20, batch: int = 10) -> float | None:
-        """See `interface.Plant`."""
-        try:
-            from musls_sim.plants.dart.skeleton import bare_step_us  # DART is wanted here only
-        except ImportError:  # it loads libGL, which a server may lack
-            return None
-        step_s = self.physics_step_s
-        system = self.system
-        return bare_step_us(system, self.tree, self.positions, step_s, repetitions, batch)
-
 
 class ChainState(LocalState):
     """Load and joint angles around a state, see `interface.LocalState`."""
