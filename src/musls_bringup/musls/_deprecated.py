@@ -9,27 +9,7 @@ ENVS = Deprecation("musls.envs", "musls.learning", "0.2")
 AGENTS = Deprecation("musls.agents", "musls.learning", "0.2")
 EVENTS = Deprecation("musls.events as a mapping", "musls.events.EVENTS", "0.2")
 PLANTS = Deprecation("musls.plants as a mapping", "musls.plants.PLANTS", "0.2")
-OPTIONS = {
-    (command, option): Deprecation(f"musls {command} {option}", new, "0.2")
-    for command, option, new in (
-        ("view", "--save", "--out FILE.rrd"),
-        ("view", "--html", "--out FILE.html"),
-        ("view", "--azimuth", "--camera AZ,EL,ZOOM"),
-        ("view", "--elevation", "--camera AZ,EL,ZOOM"),
-        ("view", "--zoom", "--camera AZ,EL,ZOOM"),
-        ("view", "--skip-with", "--shift S"),
-    )
-}
-"""Options of the command line, by command and option."""
-
-ALL = (ENVS, AGENTS, EVENTS, PLANTS, *OPTIONS.values())
-
-
-def warn_of_old(command: str, **options: object) -> None:
-    """Warn of the old options that were given, that is, which are not None."""
-    for name, value in options.items():
-        if value is not None:
-            OPTIONS[command, f"--{name.replace('_', '-')}"].warn(3)
+ALL = (ENVS, AGENTS, EVENTS, PLANTS)
 
 
 class FormerRegistry(ModuleType):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from musls_bringup.catalogue.shipped import SCENARIOS, names_in
+from musls_description.config.deprecation import Deprecation
 from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import shown
 
@@ -199,3 +200,26 @@ def pair(text: str, option: str, form: str) -> tuple[str, str]:
     if not (name and equals and value):
         raise ConfigError(f"{option} {shown(text)}: must be {form}")
     return name, value
+
+
+# ---------- Old options
+
+OLD_OPTIONS = {
+    (command, option): Deprecation(f"musls {command} {option}", new, "0.2")
+    for command, option, new in (
+        ("view", "--save", "--out FILE.rrd"),
+        ("view", "--html", "--out FILE.html"),
+        ("view", "--azimuth", "--camera AZ,EL,ZOOM"),
+        ("view", "--elevation", "--camera AZ,EL,ZOOM"),
+        ("view", "--zoom", "--camera AZ,EL,ZOOM"),
+        ("view", "--skip-with", "--shift S"),
+    )
+}
+"""Options that still work for one more release, and warn, by command and option."""
+
+
+def warn_of_old(command: str, **options: object) -> None:
+    """Warn of the old options that were given, that is, which are not None."""
+    for name, value in options.items():
+        if value is not None:
+            OLD_OPTIONS[command, f"--{name.replace('_', '-')}"].warn(3)

@@ -130,7 +130,7 @@ class Brief:
     @property
     def follows_plan(self) -> bool:
         """Whether the drones go where the plan has them; other laws choose their own places."""
-        return self.controller.kind == FormationSpec().kind
+        return self.controller.kind == FormationSpec.kind
 
     @property
     def delivers(self) -> bool:

@@ -168,10 +168,6 @@ class FlightPlan:
     held: Held | None = None
     feeds_flight: bool = False
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> FlightPlan:
-        """Itself: it does not change."""
-        return self
-
     @property
     def duration_s(self) -> float:
         """Time to the last planned set-point."""
@@ -411,7 +407,7 @@ class Draft:
         position, yaw = self.formed(pose)
         if self.names[-1:] != [name]:
             self.names.append(name)
-        feed_forward = np.tile(self.fed_m_s2, (len(pose), 1, 1))
+        feed_forward = np.repeat(self.fed_m_s2[None], len(pose), axis=0)
         if self.feeds_flight and self.carried is not None:
             before = self.carried.aside_m_s2(self.share, float(self.last[3]))
             feed_forward[:, :, :2] += [

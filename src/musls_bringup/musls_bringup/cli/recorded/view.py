@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from musls._deprecated import warn_of_old
 from musls_bringup.catalogue.shipped import SCENARIOS, find_scenario, names_in
 from musls_bringup.cli import options
 from musls_bringup.cli.recorded.reading import read, reads, tell_of
@@ -157,8 +156,8 @@ def run(
     reading: Any,
 ) -> None:
     """Shows load, drones, cables, set-points and tensions in 3-D over time."""
-    warn_of_old("view", html=html, save=save, skip_with=skip_with or None)
-    warn_of_old("view", azimuth=azimuth, elevation=elevation, zoom=zoom)
+    options.warn_of_old("view", html=html, save=save, skip_with=skip_with or None)
+    options.warn_of_old("view", azimuth=azimuth, elevation=elevation, zoom=zoom)
     asks = {"png": png is not None, "gif": gif, "mp4": mp4, "rrd": save, "html": html, "web": web}
     kind, path = _output(recording, [k for k, v in asks.items() if v], save or html or out)
     time_s = at if png is None else png
