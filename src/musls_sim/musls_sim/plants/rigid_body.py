@@ -300,18 +300,21 @@ STABLE = 1.75
 # limited to mu times the normal force. Steps near a surface are short enough for its stiffness.
 
 
-def corner_constants(
-    mass_kg: float, inertia: Array | None = None, corners: Array | None = None
-) -> tuple[float, float]:
-    """Stiffness [N/m] and damping [N s/m] of each corner of a body, or of a point mass.
-
-    Of a body that stands on the lower four of its corners, (8, 3), the fastest of its motions is
-    damped critically, so that none of them decays faster than it swings: how it tilts on its feet
-    would else ask for steps much shorter than how it sinks in. Without corners the heave is.
-    """
+def corner_constants(mass_kg: float) -> tuple[float, float]:
+    """Stiffness [N/m] and damping [N s/m] of each corner of a body: heave is critical on four."""
     stiffness = mass_kg * STANDARD_GRAVITY_M_S2 / (4.0 * STATIC_SINK_M)
-    fastest = 4.0 / mass_kg if corners is None else _fastest_on_corners(mass_kg, inertia, corners)
-    return stiffness, 2.0 * math.sqrt(stiffness / fastest)
+    return stiffness, math.sqrt(stiffness * mass_kg)
+
+
+def feet_constants(mass_kg: float, inertia: Array, corners: Array) -> tuple[float, float]:
+    """Stiffness [N/m] and damping [N s/m] of each corner of a body that takes explicit steps.
+
+    Where it stands on the lower four of its corners, (8, 3) in its frame, the fastest of its
+    motions is critical: with critical heave its tilt would decay much faster than it swings, and
+    ask for shorter steps.
+    """
+    stiffness, _ = corner_constants(mass_kg)
+    return stiffness, 2.0 * math.sqrt(stiffness / _fastest_on_corners(mass_kg, inertia, corners))
 
 
 def contact_step_s(mass_kg: float, inertia: Array, corners: Array) -> float:
