@@ -4,6 +4,7 @@ from itertools import count
 
 import pytest
 
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import main
 from musls_bringup.ros.rehearsal import (
     FAULTS,
@@ -13,7 +14,6 @@ from musls_bringup.ros.rehearsal import (
     rehearse,
     write_table,
 )
-from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import ConfigError
 
 
@@ -22,7 +22,7 @@ def test_faults_are_chosen_by_name_and_listed(capsys):
     assert [fault.name for fault in chosen_faults("swapped, frozen")] == ["swapped", "frozen"]
     with pytest.raises(ConfigError, match=r"--faults frosen: .*frozen"):
         chosen_faults("frosen")
-    assert main(["ros", "rehearse", "circle", "--list"]) == 0
+    assert main(["ros", "rehearse", "--list"]) == 0
     printed = capsys.readouterr().out
     assert [line.split()[0] for line in printed.splitlines()] == list(FAULTS)
 

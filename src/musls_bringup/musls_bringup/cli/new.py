@@ -106,7 +106,7 @@ def system(
 
 def write_system(
     path: Path,
-    found: StartingLoad,
+    starting: StartingLoad,
     mass_kg: float,
     drone: str,
     cable_m: float,
@@ -115,24 +115,24 @@ def write_system(
     fly: bool = False,
 ) -> None:
     """Write a system file, if what is in it hangs level and can be lifted."""
+    from musls_bringup.before.formation import propose
     from musls_bringup.before.verdict import judge_system
-    from musls_bringup.formation import propose
     from musls_description.hanging.hang import MIN_THRUST_MARGIN
     from musls_description.system.slung_system import formation_of
     from musls_description.system.system_files import build_system
 
-    count = len(found.attachments_m)
+    count = len(starting.attachments_m)
     kind = Path(drone).stem
     text = rendered(
         "system.yaml",
         {
             "name": path.stem,
             "more": more,
-            "what": found.what,
-            "body": found.body,
+            "what": starting.what,
+            "body": starting.body,
             "mass": f"{mass_kg:g}",
             "drag": None,
-            "attachments": rows(found.attachments_m),
+            "attachments": rows(starting.attachments_m),
             "drones": count,
             "airframe": drone,
             "drone": kind,

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from musls_bringup.catalogue.overrides import flight_overrides
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import options
-from musls_bringup.cli.terminal import ProgressDisplay
-from musls_bringup.results import chosen_folder
-from musls_bringup.shipped import find_scenario
+from musls_bringup.flight.progress import ProgressDisplay
+from musls_bringup.flight.results import chosen_folder
 
 app = typer.Typer(
     name="ros",
@@ -68,11 +69,11 @@ def fly(
     Simulator, formation, offboard and recorder.
     """
     from musls_bringup.cli.fly import conclude
-    from musls_bringup.fly import FlyOptions
+    from musls_bringup.flight.fly import FlyOptions
     from musls_bringup.ros.graph_flight import fly_through_graph
 
     flight_scenario = find_scenario(
-        scenario, options.flight_overrides(settings, seed, autopilot, controller)
+        scenario, flight_overrides(settings, seed, autopilot, controller)
     )
     folder = chosen_folder(out, f"{flight_scenario.name}_ros", overwrite=overwrite)
     flight_options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)
@@ -88,6 +89,17 @@ def fly(
             flight_scenario, folder, flight_options, progress, display.update, display.note
         )
     return conclude(summary, folder)
+
+
+def _list_faults(asked: bool) -> None:
+    """Name the faults of a rehearsal and end; no scenario is needed for it."""
+    if not asked:
+        return
+    from musls_bringup.ros.rehearsal import FAULTS
+
+    for fault in FAULTS.values():
+        typer.echo(f"{fault.name:12} {fault.what.format(drone='a drone', other='another')}")
+    raise typer.Exit
 
 
 @app.command("rehearse", epilog="\b\nExample:\n  musls ros rehearse circle --faults frozen,swapped")
@@ -106,20 +118,21 @@ def rehearse(
         str, typer.Option(metavar="REASON", help="Fly in spite of what speaks against it.")
     ] = "",
     overwrite: options.Overwrite = False,
-    lists: Annotated[bool, typer.Option("--list", help="Name the faults and end.")] = False,
+    lists: Annotated[
+        bool,
+        typer.Option(
+            "--list", help="Name the faults and end.", is_eager=True, callback=_list_faults
+        ),
+    ] = False,
 ) -> int:
     """Flies the nodes of a real flight with one fault after another, in real time.
 
     A simulated hall with motion capture and stand-ins for PX4s. Writes rehearsal.csv and
     rehearsal.md; the exit code is 1 if a limit is broken.
     """
-    from musls_bringup.ros.rehearsal import FAULTS, Row, cells_of, chosen_faults
+    from musls_bringup.ros.rehearsal import Row, cells_of, chosen_faults
     from musls_bringup.ros.rehearsal import rehearse as fly_all
 
-    if lists:
-        for fault in FAULTS.values():
-            typer.echo(f"{fault.name:12} {fault.what.format(drone='a drone', other='another')}")
-        return 0
     fault_list = chosen_faults(faults)
     flight_scenario = find_scenario(scenario, settings or [])
     folder = chosen_folder(out, f"{flight_scenario.name}_rehearsal", overwrite=overwrite)

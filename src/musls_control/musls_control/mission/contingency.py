@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
 import numpy as np
 
@@ -162,21 +160,13 @@ class Contingency:
         self.gone = np.zeros(n, bool)
         self._noted = dict[int, LossKind]()
         self._offsets_m = hanging.formation.offsets_m(n)
-        self._found: dict[tuple[tuple[int, ...], ...], Reallocation | None] = {}
+        self._reallocations: dict[tuple[tuple[int, ...], ...], Reallocation | None] = {}
         self.answers: list[Reallocation | None] = []
         self._ahead = False
         for drone in range(n) if ahead else ():
             for kind in (LossKind.FALLS, LossKind.UNGUIDED):
                 self._formation(Loss(drone, kind, ""))
         self._ahead = ahead
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Contingency:
-        """Copy that uses the same records and formations."""
-        other = copy.copy(self)
-        other.gone = self.gone.copy()
-        other._noted = dict(self._noted)
-        other.answers = list(self.answers)
-        return other
 
     def begin(self) -> None:
         """Begin a flight with all drones."""
@@ -238,7 +228,7 @@ class Contingency:
     def can_answer(self, loss: Loss) -> bool:
         """Whether a loss is news, and something can be done about it in time."""
         is_noted = loss.drone in self._noted
-        return not is_noted and (not self._ahead or self._key(loss) in self._found)
+        return not is_noted and (not self._ahead or self._key(loss) in self._reallocations)
 
     def note(self, loss: Loss) -> None:
         """Note that a drone does not carry any more; later answers count with that."""
@@ -304,9 +294,9 @@ class Contingency:
 
     def _formation(self, loss: Loss) -> Reallocation | None:
         key = absent, hanging, stays = self._key(loss)
-        if key not in self._found:
+        if key not in self._reallocations:
             few = len(self.gone) - len(absent) < MIN_LEFT
-            self._found[key] = (
+            self._reallocations[key] = (
                 None
                 if few
                 else self._hanging.without(
@@ -317,7 +307,7 @@ class Contingency:
                     hovering=stays,
                 )
             )
-        return self._found[key]
+        return self._reallocations[key]
 
     def _is_clear(self, way: FlightPlan, drone: int, place_enu_m: Array) -> bool:
         """Whether the others keep clear of the space above and below a place.

@@ -56,7 +56,13 @@ from musls_description.hanging.cone import Cone, drone_poses
 from musls_description.hanging.ground import landing_places_m
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.rotations import from_roll_pitch_yaw, from_yaw, rotate
+from musls_description.numerics.rotations import (
+    from_roll_pitch_yaw,
+    from_yaw,
+    rotate,
+    whole_turns,
+    wrapped,
+)
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import RigSystem, SlungLoadSystem
 
@@ -161,10 +167,6 @@ class FlightPlan:
     waits: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, WAIT))
     held: Held | None = None
     feeds_flight: bool = False
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> FlightPlan:
-        """Itself: it does not change."""
-        return self
 
     @property
     def duration_s(self) -> float:
@@ -405,7 +407,7 @@ class Draft:
         position, yaw = self.formed(pose)
         if self.names[-1:] != [name]:
             self.names.append(name)
-        feed_forward = np.tile(self.fed_m_s2, (len(pose), 1, 1))
+        feed_forward = np.repeat(self.fed_m_s2[None], len(pose), axis=0)
         if self.feeds_flight and self.carried is not None:
             before = self.carried.aside_m_s2(self.share, float(self.last[3]))
             feed_forward[:, :, :2] += [
@@ -816,7 +818,7 @@ def estimated_duration_s(mission: MissionSpec, *, lands: bool) -> float:
     for stage in mission.stages:
         begin, end = stage.pose(np.array([0.0, stage.duration_s]))
         way = begin - last
-        turn_rad = abs(np.remainder(way[3] + np.pi, 2.0 * np.pi) - np.pi)
+        turn_rad = abs(wrapped(way[3]))
         transit_s = max(
             np.linalg.norm(way[:3]) / mission.transit_speed_m_s,
             turn_rad / mission.transit_yaw_rate_rad_s,
@@ -881,8 +883,8 @@ def fly_stages(draft: Draft, ground: GroundSpot | None, where: str = "mission.st
     for k, stage in enumerate(draft.mission.stages):
         first = stage.pose(np.zeros(1))[0]
         # The shorter way round: whole turns of the load are left as they are.
-        turns = 2.0 * np.pi * np.round((draft.last[3] - first[3]) / (2.0 * np.pi))
-        first[3] += turns
+        turns_rad = float(whole_turns(draft.last[3] - first[3]))
+        first[3] += turns_rad
         if ground is not None:
             standing = ground.load_position_enu_m[2]
             if draft.last[2] < standing < first[2]:
@@ -893,8 +895,8 @@ def fly_stages(draft: Draft, ground: GroundSpot | None, where: str = "mission.st
         if np.abs(draft.last - first).max() > 1e-9:
             draft.carry("transit", first)
         pose = stage.pose(draft.times(stage.duration_s, f"{where}.{k}"))
-        pose[:, 3] += turns
-        draft.add(stage.kind, pose, piece=Piece(draft.now_s, draft.now_s, stage, turns))
+        pose[:, 3] += turns_rad
+        draft.add(stage.kind, pose, piece=Piece(draft.now_s, draft.now_s, stage, turns_rad))
 
 
 def lift(draft: Draft, ground: GroundSpot, height: float) -> None:

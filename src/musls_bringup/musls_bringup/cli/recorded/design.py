@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from musls_bringup.cli import options
-from musls_bringup.cli.terminal import ProgressDisplay
 from musls_bringup.design import WORLDS
+from musls_bringup.flight.progress import ProgressDisplay
 from musls_bringup.new.templates import LoadKind
 from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import read_yaml, shown
@@ -192,8 +192,8 @@ def _answer(
         )
     if as_json:
         rejected = [{"fleet": entry.name, "why": entry.why} for entry in found.rejections]
-        told = {"choices": list(found.rows), "rejected": rejected, "folder": str(folder)}
-        typer.echo(json.dumps(told, indent=1))
+        data = {"choices": list(found.rows), "rejected": rejected, "folder": str(folder)}
+        typer.echo(json.dumps(data, indent=1))
     elif not quiet:
         typer.echo(str(found))
     if not found.choices:

@@ -19,7 +19,8 @@ from musls_description.hanging.tree import STOP_RAD, Configuration, Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.records import numbers_at, record_at, table_at
+from musls_description.numerics.layout import Tables
+from musls_description.numerics.records import record_at
 from musls_description.numerics.vectors import add, cross, dot, increase, put, sub
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.dart.skeleton import add_contact, build_skeleton, build_world
@@ -41,13 +42,15 @@ from musls_sim.plants.rigid_links.articulated import (
 from musls_sim.plants.rigid_links.integrator import add_outside
 from musls_sim.plants.rigid_links.mechanism import (
     SYSTEM,
-    LinkTables,
     bodies_of,
+    change_of,
     coordinates_of,
     move_bodies,
+    own_command_of,
     place_bodies,
     rotors_of,
     set_positions,
+    speed_of,
 )
 from musls_sim.plants.rigid_links.period import collect, keep_inputs
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
@@ -63,10 +66,10 @@ def outside(address, h):
     The wrench of each body then holds those of all beyond it, about its origin.
     """
     t = record_at(address, SYSTEM)
-    spin_rotors(table_at(t.speed), table_at(t.command), rotors_of(t), h)
+    spin_rotors(speed_of(t), own_command_of(t), rotors_of(t), h)
     bodies = bodies_of(t)
     rows = coordinates_of(t)
-    force = numbers_at(t.change)
+    force = change_of(t)
     for k in range(bodies.shape[0]):
         clear(bodies[k].wrench)
         if bodies[k].lies > 0.0:
@@ -177,7 +180,7 @@ class DartPlant(RigidLinksPlant):
         self.records.rate[:] = self.skeleton.getVelocities()
         system = self.records.system[0]
         place_bodies(system)
-        move_bodies(system, system["rate"])
+        move_bodies(system, False)
 
     def _note_cable_forces(self) -> None:
         """Forces at the ends of the cables, from those that DART's joints transmit.
@@ -209,7 +212,7 @@ class JointForces:
     """Friction and stops of the joints as DART takes them: damping and springs, implicit."""
 
     def __init__(
-        self, skeleton: Skeleton, tree: Tree, records: LinkTables, *, regularised: bool
+        self, skeleton: Skeleton, tree: Tree, records: Tables, *, regularised: bool
     ) -> None:
         """Find the joints; none is at its stop yet."""
         rows = records.coordinates[6:]
@@ -222,7 +225,7 @@ class JointForces:
             for k, body in enumerate(tree.bodies[1:], 1)
             for axis in range(body.freedom)
         ]
-        self._told = np.array([self._damping, self._stiffness, 0.0 * self._damping])
+        self._last_gains = np.array([self._damping, self._stiffness, 0.0 * self._damping])
 
     def apply(self, positions: Array, velocities: Array) -> None:
         """Set springs and damping for the coming step from coordinates and rates, (n_dofs,)."""
@@ -235,9 +238,9 @@ class JointForces:
         stiffness = self._stiffness + stop_stiffness
         rest = stop_stiffness * stop * STOP_RAD / np.maximum(stiffness, 1e-12)
         now = np.array([damping, stiffness, rest])
-        for c in np.flatnonzero((now != self._told).any(axis=0)).tolist():
+        for c in np.flatnonzero((now != self._last_gains).any(axis=0)).tolist():
             joint, axis = self._axes[c]
             joint.setDampingCoefficient(axis, damping[c])
             joint.setRestPosition(axis, rest[c])
             joint.setSpringStiffness(axis, stiffness[c])
-        self._told = now
+        self._last_gains = now

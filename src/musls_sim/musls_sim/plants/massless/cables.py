@@ -50,6 +50,8 @@ from musls_sim.plants.massless.records import (
     TIGHTENED,
     bodies_of,
     cables_of,
+    coupling_of,
+    ends_of,
     events_of,
 )
 from musls_sim.plants.massless.rig_cables import SOFT as RIG_SOFT
@@ -80,7 +82,7 @@ def rates(t, speed, now):
         return
     free_motion(t, speed, now)
     gather(t, False)
-    solve_active(t.load, cables_of(t))
+    solve_active(t.load, cables_of(t), coupling_of(t))
     share_tensions(t)
 
 
@@ -104,7 +106,7 @@ def free_motion(t, speed, now):
 @compiled()
 def find_cables(t):
     """Direction, gap, rate, free acceleration and levers of all cables."""
-    if t.load.rig != 0:
+    if len(ends_of(t)) != 0:
         find_rig_cables(t)
         return
     bodies = bodies_of(t)
@@ -154,7 +156,7 @@ def share_tensions(t):
     """Give the tensions to the cables, and their accelerations to the bodies."""
     bodies = bodies_of(t)
     cables = cables_of(t)
-    if t.load.rig != 0:
+    if len(ends_of(t)) != 0:
         for cable in cables:
             cable.tension = cable.solution
         pull_rig(t, False)
@@ -173,7 +175,7 @@ def share_tensions(t):
 @compiled()
 def pull_states(t):
     """Give load and drones the velocities of the impulses."""
-    if t.load.rig != 0:
+    if len(ends_of(t)) != 0:
         pull_rig(t, True)
         return
     bodies = bodies_of(t)
@@ -216,10 +218,10 @@ def product(a, b):
 
 
 @compiled()
-def solve_active(load, cables):
+def solve_active(load, cables, rig):
     """Solve D z = b for the active cables, z = 0 for the others."""
-    if load.rig != 0:
-        solve_rig_active(load, cables)
+    if rig.shape[1] != 0:
+        solve_rig_active(load, cables, rig)
         return
     factor = load.factor
     for i in range(6):
@@ -237,25 +239,25 @@ def solve_active(load, cables):
             for k in range(j):
                 s -= factor[i, k] * factor[j, k]
             factor[i, j] = 1.0 / math.sqrt(s) if i == j else s * factor[j, j]
-    solve_with_factor(load, cables)
+    solve_with_factor(load, cables, rig)
 
 
 @compiled()
-def solve_with_factor(load, cables):
+def solve_with_factor(load, cables, rig):
     """Solve the active cables' equations with the present factor."""
-    if load.rig != 0:
-        solve_rig_with_factor(load, cables)
+    if rig.shape[1] != 0:
+        solve_rig_with_factor(load, cables, rig)
         return
     for c in cables:
         c.solution = 0.0
         c.left = c.right
     solve_for_left(load, cables)
     if load.soft != 0:  # with cables that hardly give way rounding leaves much
-        sum_pulls(load, cables)
+        sum_pulls(load, cables, rig)
         for c in cables:
             c.left = c.right - c.own * c.solution - product(c.lever, load.pull)
         solve_for_left(load, cables)
-    sum_pulls(load, cables)
+    sum_pulls(load, cables, rig)
 
 
 @compiled(inlined=True)
@@ -276,10 +278,10 @@ def solve_for_left(load, cables):
 
 
 @compiled()
-def sum_pulls(load, cables):
+def sum_pulls(load, cables, rig):
     """Wrench of all cables on the load, G^T z."""
-    if load.rig != 0:
-        sum_rig_pulls(load, cables)
+    if rig.shape[1] != 0:
+        sum_rig_pulls(load, cables, rig)
         return
     for i in range(6):
         load.pull[i] = 0.0
@@ -302,7 +304,7 @@ def back_substitute(factor, y):
 
 
 @compiled()
-def solve_complementarity(load, cables):
+def solve_complementarity(load, cables, rig):
     """Solve 0 <= z, D z - b >= 0, z (D z - b) = 0 of the taut cables, from those that are active.
 
     All that violate their condition change sides at once while that leaves fewer of them; otherwise
@@ -319,7 +321,7 @@ def solve_complementarity(load, cables):
     fewest = m + 1
     patience = 3
     for _ in range(100 * (m + 1) + 2**m if m < 12 else 5000):
-        solve_active(load, cables)
+        solve_active(load, cables, rig)
         wrong = 0
         last = -1
         for k in range(len(cables)):
@@ -338,7 +340,7 @@ def solve_complementarity(load, cables):
                 cables[k].active = 1 - cables[k].active
     for c in cables:
         c.solution = max(c.solution, 0.0)
-    sum_pulls(load, cables)
+    sum_pulls(load, cables, rig)
 
 
 @compiled()
@@ -400,10 +402,10 @@ def impact(t, now):
             break
         elastic = t.restitution if fastest > BOUNCE_M_S and bounce < 19 else 0.0
         gather(t, True)
-        solve_complementarity(t.load, cables_of(t))
+        solve_complementarity(t.load, cables_of(t), coupling_of(t))
         for c in cables_of(t):
             c.solution *= 1.0 + elastic
-        sum_pulls(t.load, cables_of(t))
+        sum_pulls(t.load, cables_of(t), coupling_of(t))
         pull_states(t)
         for body in bodies_of(t):
             place(body)
@@ -508,7 +510,7 @@ def tensions_by_complementarity(t):
     load = t.load
     noise = t.tension_noise
     gather(t, False)
-    solve_complementarity(load, cables_of(t))
+    solve_complementarity(load, cables_of(t), coupling_of(t))
     share_tensions(t)
     for c in cables_of(t):
         if c.taut != 0 and c.was_taut == 0:
@@ -516,7 +518,7 @@ def tensions_by_complementarity(t):
         elif c.taut != 0:
             closing = c.own * c.tension + product(c.lever, load.pull) - c.right
             least = noise * c.own
-            if load.rig != 0:  # its tension may be determined by how it gives way alone
+            if len(ends_of(t)) != 0:  # its tension may be determined by how it gives way alone
                 least *= RIG_SOFT
             c.taut = 1 if c.tension > 0.0 or closing <= least else 0
 
@@ -546,7 +548,7 @@ def capture(t, shallow_m):
 def stop_separation(t):
     """Remove the separation rates of the cables that are marked, by masses."""
     gather(t, True)
-    solve_active(t.load, cables_of(t))
+    solve_active(t.load, cables_of(t), coupling_of(t))
     pull_states(t)
 
 
@@ -560,10 +562,11 @@ def project(t):
     bodies = bodies_of(t)
     cables = cables_of(t)
     load = t.load
+    rig = coupling_of(t)
     for c in cables:
         c.right = c.gap
-    solve_with_factor(load, cables)
-    if load.rig != 0:
+    solve_with_factor(load, cables, rig)
+    if len(ends_of(t)) != 0:
         shift_rig(t)
     else:
         p = load.pull
@@ -578,5 +581,5 @@ def project(t):
                 shift(drone, way, scale(-c.solution, c.drone_turn))
     for c in cables:
         c.right = c.rate
-    solve_with_factor(load, cables)
+    solve_with_factor(load, cables, rig)
     pull_states(t)

@@ -47,7 +47,7 @@ from musls_sim.plants.interface import (
     given_motion,
     step_s,
 )
-from musls_sim.plants.massless.records import MAX_EVENTS, SLACKENED, build_records
+from musls_sim.plants.massless.records import LAYOUT, MAX_EVENTS, SLACKENED, build_records
 from musls_sim.plants.massless.step import move_plant
 from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.specs.physics import CONTROL_PERIOD_S, BodyState, StartSpec
@@ -75,6 +75,7 @@ class LightLinesPlant(Plant):
     """
 
     system: RigSystem
+    layout = LAYOUT
     shape_table = "records", "bodies"
     moving: Records
 
@@ -110,17 +111,17 @@ class LightLinesPlant(Plant):
             obstacles=obstacles,
         )
         t = self.records
-        n = system.n_drones
         self.record = t.system
         self.rotors = t.rotors
         self.moving = t.bodies
         if rotor_speed_rad_s is not None:
             t.speed[:] = rotor_speed_rad_s
         t.end_speed[:] = t.speed
+        n = system.n_drones
         self.state = PlantState(
             t.shown[: 1 + n],
             t.speed,
-            t.force.reshape(-1, 2, 3),
+            t.force,
             t.cables["peak"],
             t.shown[1 + n :],
             np.zeros((len(system.anchors), 6)),

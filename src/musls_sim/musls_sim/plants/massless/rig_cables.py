@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import table_at
 from musls_description.numerics.vectors import (
     add,
     cross,
@@ -30,7 +29,7 @@ from musls_description.numerics.vectors import (
     unit,
 )
 from musls_sim.plants.massless.bodies import point_acceleration, shift
-from musls_sim.plants.massless.records import bodies_of, cables_of, ends_of
+from musls_sim.plants.massless.records import bodies_of, cables_of, coupling_of, ends_of
 from musls_sim.plants.rigid_body import arm_velocity
 
 SOFT = 1e-9
@@ -75,7 +74,7 @@ def couple(t):
     bodies = bodies_of(t)
     cables = cables_of(t)
     ends = ends_of(t)
-    matrix = table_at(t.load.coupling)
+    matrix = coupling_of(t)[0]
     for j in range(len(cables)):
         for k in range(j + 1):
             total = 0.0
@@ -94,10 +93,10 @@ def couple(t):
 
 
 @compiled()
-def solve_rig_active(load, cables):
+def solve_rig_active(load, cables, rig):
     """Solve D z = b for the active cables, z = 0 for the others."""
-    matrix = table_at(load.coupling)
-    root = table_at(load.root)
+    matrix = rig[0]
+    root = rig[1]
     for i in range(len(cables)):
         if cables[i].active == 0:
             continue
@@ -112,13 +111,13 @@ def solve_rig_active(load, cables):
                 root[i, i] = 1.0 / math.sqrt(max(s, 1e-3 * SOFT * matrix[i, i]))
             else:
                 root[i, j] = s * root[j, j]
-    solve_rig_with_factor(load, cables)
+    solve_rig_with_factor(load, cables, rig)
 
 
 @compiled()
-def solve_rig_with_factor(load, cables):
+def solve_rig_with_factor(load, cables, rig):
     """Solve the active cables' equations with the present factor, whose diagonal is inverted."""
-    root = table_at(load.root)
+    root = rig[1]
     m = len(cables)
     for i in range(m):
         cables[i].solution = 0.0
@@ -135,13 +134,13 @@ def solve_rig_with_factor(load, cables):
                 if cables[k].active != 0:
                     s -= root[k, i] * cables[k].solution
             cables[i].solution = s * root[i, i]
-    sum_rig_pulls(load, cables)
+    sum_rig_pulls(load, cables, rig)
 
 
 @compiled()
-def sum_rig_pulls(load, cables):
+def sum_rig_pulls(load, cables, rig):
     """Note what the others' tensions do to each cable where `cables` looks for it: lever . pull."""
-    matrix = table_at(load.coupling)
+    matrix = rig[0]
     for i in range(6):
         load.pull[i] = 1.0 if i == 0 else 0.0
     for k in range(len(cables)):

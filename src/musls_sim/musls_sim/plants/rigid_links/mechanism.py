@@ -10,8 +10,7 @@ said.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 import scipy
@@ -21,15 +20,7 @@ from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.records import (
-    PLACE,
-    address_of,
-    grid_opener,
-    lead_to,
-    numbers_at,
-    opener,
-    pack_tables,
-)
+from musls_description.numerics.layout import Field, Layout, Number, Tables
 from musls_description.numerics.rotations import (
     from_matrix,
     from_rotation_vector,
@@ -251,128 +242,110 @@ LEDGER = np.dtype(
 """Energy balance [J], see `period.account`."""
 
 
-class LinkTables(NamedTuple):
-    """All records of n drones; b bodies, c coordinates, k corners, r rotors a drone.
+ROTORS = ("n_drones", "n_rotors")
+PER_COORDINATE = ("n_coordinates",)
 
-    Attributes:
-        system: One record, (1,) of `SYSTEM`.
-        bodies: Bodies in the order of the tree, (b,) of `BODY`.
-        coordinates: (c,) of `COORDINATE`.
-        edges: Edges of each body for each surface, (k,) of `EDGE`.
-        slacks: Slack of all cables, (n,) of `SLIDE`.
-        pieces: Pieces of the tree, (1,) if all bodies hang together, of `PIECE`.
-        rotors: (n, r) of `ROTOR`.
-        speed: Rotor speeds, (n, r) [rad/s].
-        begin_speed: Rotor speeds at the begin of the period.
-        command: Commanded rotor speeds.
-        angle: Angles of the joints, 0 for free bodies, (c,).
-        rate: Rates of all coordinates, (c,).
-        change: Accelerations of all coordinates in this step, (c,).
-        last_change: Accelerations in the last step.
-        earlier_change: Accelerations in the step before the last.
-        middle_rate: Rates in the middle of the step, an estimate.
-        begin: Angles, rates, last and earlier changes at the begin of the period, (4, c).
-        selected: Body index of load and drones, (1 + n,).
-        first_links: Body index of each cable's first link, (n,).
-        wrench_body: Inputs, see `PlantInputs`, (1 + n, 6).
-        wrench_enu: Inputs in the world frame, (1 + n, 6).
-        guide: Moment and force that move prescribed drones, (n, 6).
-        target: Poses of prescribed drones in the middle of the next step, (n, 7).
-        compliance: Accelerations that these wrenches give, or the inverse, (6 n, 6 n); (0, 0)
-            before drones are prescribed.
-        begin_force: `force` at the begin of the period, (n, 6).
-        shown: `PlantState.motion`, (1 + n, 16).
-        force: `PlantState.cable_force_n`, (n, 2, 3).
-        peak: `PlantState.tension_peak_n`, (n,).
-        solids: Surfaces: ground and obstacles, of `SOLID`.
-        levels: Levels of refinement, (1,) of `LEVELS`.
-        limits: Limits of a step of each level with each cable, (levels, n) of `LIMIT`.
-    """
-
-    system: Records
-    bodies: Records
-    coordinates: Records
-    edges: Records
-    slacks: Records
-    pieces: Records
-    rotors: Records
-    speed: Array
-    begin_speed: Array
-    command: Array
-    angle: Array
-    rate: Array
-    change: Array
-    last_change: Array
-    earlier_change: Array
-    middle_rate: Array
-    begin: Array
-    selected: NDArray[np.int64]
-    first_links: NDArray[np.int64]
-    wrench_body: Array
-    wrench_enu: Array
-    guide: Array
-    target: Array
-    compliance: Array
-    begin_force: Array
-    shown: Array
-    force: Array
-    peak: Array
-    solids: Records
-    levels: Records
-    limits: Records
-
-
-SYSTEM = np.dtype(
+LAYOUT = Layout(
     [
-        ("gravity", float),
-        ("ground", float),  # height of the soft one under cables, NaN for none
-        ("friction", float),
-        ("ahead", float),  # time for which the ground is looked for
-        ("last_step", float),  # length of the last step and of the one before
-        ("earlier_step", float),
-        ("begin_last_step", float),  # the same at the begin of the period
-        ("begin_earlier_step", float),
-        ("begin_fresh", np.int64),
-        ("fresh", np.int64),  # 1 if there are no steps to carry on from
-        ("near", np.int64),  # whether anything may touch the ground
-        ("touches", np.int64),  # whether anything does
-        ("evaluations", np.int64),  # so far
-        ("wind", float, 3),
-        ("guided", np.int64),  # whether drones are moved along paths
-        ("stopped", np.int64),  # first body whose joint was at its stop, 0 if none was
-        ("jump", float),  # largest change of a tension within a step of the period
-        ("stiff", float),  # largest squared frequency of a stretched cable
-        ("air", float),  # power of the air on the bodies
-        ("work", float),  # of the other outside forces in the period
-        ("absolute_work", float),
-        ("loss", float),  # to joints, air and ground
-        ("made", float, 3),  # impulse that `momentum` gave the pieces in the period
-        ("exchanged", float),
-        ("ledger", LEDGER),
-        ("begin_ledger", LEDGER),
-        *((table, PLACE) for table in LinkTables._fields[1:]),
+        Number("gravity", float, "[m/s2]"),
+        Number("ground", float, "height of the soft one under cables, NaN for none [m]"),
+        Number("friction", float, "coefficient of surfaces"),
+        Number("ahead", float, "time for which the ground is looked for [s]"),
+        Number("last_step", float, "length of the last step [s]"),
+        Number("earlier_step", float, "length of the one before"),
+        Number("begin_last_step", float, "the same at the begin of the period"),
+        Number("begin_earlier_step", float, "likewise"),
+        Number("begin_fresh", int, "likewise"),
+        Number("fresh", int, "1 if there are no steps to carry on from"),
+        Number("near", int, "whether anything may touch the ground"),
+        Number("touches", int, "whether anything does"),
+        Number("evaluations", int, "so far"),
+        Number("wind", (float, 3), "velocity of the air [m/s]"),
+        Number("guided", int, "whether drones are moved along paths"),
+        Number("stopped", int, "first body whose joint was at its stop, 0 if none was"),
+        Number("jump", float, "largest change of a tension within a step of the period [N]"),
+        Number("stiff", float, "largest squared frequency of a stretched cable [1/s2]"),
+        Number("air", float, "power of the air on the bodies [W]"),
+        Number("work", float, "work of the other outside forces in the period [J]"),
+        Number("absolute_work", float, "the same without regard to sign"),
+        Number("loss", float, "energy lost to joints, air and ground [J]"),
+        Number("made", (float, 3), "impulse that `momentum` gave the pieces in the period [N s]"),
+        Number("exchanged", float, "work and losses without regard to sign [J]"),
+        Number("ledger", LEDGER, "energy balance"),
+        Number("begin_ledger", LEDGER, "the same at the begin of the period"),
     ],
-    align=True,
+    [
+        Field("bodies", ("n_bodies",), BODY, "in the order of the tree: parents before children"),
+        Field("coordinates", PER_COORDINATE, COORDINATE, "coordinates of joints"),
+        Field("edges", ("n_edges",), EDGE, "edges of each body for each surface"),
+        Field("slacks", ("n_cables",), SLIDE, "slack of all cables"),
+        Field(
+            "pieces", ("n_pieces",), PIECE, "pieces of the tree, one if all bodies hang together"
+        ),
+        Field("rotors", ROTORS, ROTOR, "rotors of the drones"),
+        Field("speed", ROTORS, float, "their speeds [rad/s]"),
+        Field("begin_speed", ROTORS, float, "the same at the begin of the period"),
+        Field("command", ROTORS, float, "speeds that are commanded"),
+        Field("angle", PER_COORDINATE, float, "angles of joints, 0 for free bodies"),
+        Field("rate", PER_COORDINATE, float, "rates of all coordinates"),
+        Field("change", PER_COORDINATE, float, "accelerations in this step"),
+        Field("last_change", PER_COORDINATE, float, "accelerations in the last step"),
+        Field("earlier_change", PER_COORDINATE, float, "accelerations in the step before it"),
+        Field("middle_rate", PER_COORDINATE, float, "rates in the middle of the step, an estimate"),
+        Field("begin", (4, *PER_COORDINATE), float, "angles, rates, changes at the period's begin"),
+        Field("selected", ("n_selected",), int, "body index of load and drones"),
+        Field("first_links", ("n_cables",), int, "body index of each cable's first link"),
+        Field("wrench_body", ("n_selected", 6), float, "inputs, see `PlantInputs`"),
+        Field("wrench_enu", ("n_selected", 6), float, "inputs in the world frame"),
+        Field("guide", ("n_drones", 6), float, "moment and force that move prescribed drones"),
+        Field("target", ("n_drones", 7), float, "their poses in the middle of the next step"),
+        Field(
+            "compliance", ("n_forced", "n_forced"), float, "accelerations by them, or the inverse"
+        ),
+        Field("begin_force", ("n_cables", 2, 3), float, "`force` at the begin of the period"),
+        Field("shown", ("n_selected", 16), float, "`PlantState.motion`"),
+        Field("force", ("n_cables", 2, 3), float, "`PlantState.cable_force_n`"),
+        Field("peak", ("n_cables",), float, "`PlantState.tension_peak_n`"),
+        Field("solids", ("n_solids",), SOLID, "surfaces: ground and obstacles"),
+        Field("levels", (), LEVELS, "levels of refinement"),
+        Field("limits", ("n_levels", "n_cables"), LIMIT, "of a step of each level"),
+    ],
 )
+SYSTEM = LAYOUT.record
 
-bodies_of = opener("bodies", BODY)  # parents before children
-coordinates_of = opener("coordinates", COORDINATE)
-edges_of = opener("edges", EDGE)
-solids_of = opener("solids", SOLID)
-slacks_of = opener("slacks", SLIDE)
-pieces_of = opener("pieces", PIECE)
-rotors_of = grid_opener("rotors", ROTOR)
-selected_of = opener("selected", np.int64)
-first_links_of = opener("first_links", np.int64)
-levels_of = opener("levels", LEVELS)
-limits_of = grid_opener("limits", LIMIT)
+bodies_of = LAYOUT.opener("bodies")
+coordinates_of = LAYOUT.opener("coordinates")
+edges_of = LAYOUT.opener("edges")
+slacks_of = LAYOUT.opener("slacks")
+pieces_of = LAYOUT.opener("pieces")
+rotors_of = LAYOUT.opener("rotors")
+speed_of = LAYOUT.opener("speed")
+begin_speed_of = LAYOUT.opener("begin_speed")
+own_command_of = LAYOUT.opener("command")
+angle_of = LAYOUT.opener("angle")
+rate_of = LAYOUT.opener("rate")
+change_of = LAYOUT.opener("change")
+last_change_of = LAYOUT.opener("last_change")
+earlier_change_of = LAYOUT.opener("earlier_change")
+middle_rate_of = LAYOUT.opener("middle_rate")
+begin_of = LAYOUT.opener("begin")
+selected_of = LAYOUT.opener("selected")
+first_links_of = LAYOUT.opener("first_links")
+own_wrench_body_of = LAYOUT.opener("wrench_body")
+own_wrench_enu_of = LAYOUT.opener("wrench_enu")
+guide_of = LAYOUT.opener("guide")
+target_of = LAYOUT.opener("target")
+compliance_of = LAYOUT.opener("compliance")
+begin_force_of = LAYOUT.opener("begin_force")
+shown_of = LAYOUT.opener("shown")
+force_of = LAYOUT.opener("force")
+peak_of = LAYOUT.opener("peak")
+solids_of = LAYOUT.opener("solids")
+levels_of = LAYOUT.opener("levels")
+limits_of = LAYOUT.opener("limits")
 
 
 # ---------- Records of a system
-
-
-NUMBERS = "angle", "rate", "change", "last_change", "earlier_change", "middle_rate"
-"""Tables of a number for each coordinate."""
 
 
 def build_records(
@@ -387,7 +360,7 @@ def build_records(
     inextensible: bool = False,
     even: bool = True,
     levels: Levels | None = None,
-) -> tuple[Array, LinkTables]:
+) -> tuple[Array, Tables]:
     """Records of a tree with all angles and rates 0: their memory and views of it.
 
     The memory begins with the record of the system. The ground and obstacles are looked
@@ -439,93 +412,91 @@ def build_records(
         row["damping"] = line.damping_n_s / cable.length_m
         row["link_mass"] = cable.link_mass_kg
         row["link_length"] = cable.link_length_m
-    n = system.n_drones
-    r = system.n_rotors
-    c = tree.n_coordinates
-    t = np.zeros(1, SYSTEM)
-    t["gravity"] = gravity_m_s2
-    t["friction"] = system.ground_friction
     soft = ground_height_enu_m is not None and "cables" not in contact
-    t["ground"] = ground_height_enu_m if soft else np.nan
-    t["ahead"] = ahead_s
-    t["fresh"] = 1
-    motion = np.zeros((1 + n, 16))
+    motion = np.zeros((1 + system.n_drones, 16))
     motion[:, 6] = 1.0
-    arrays = {
-        "system": t,
-        "bodies": bodies,
-        "coordinates": tree_coordinates(tree, bodies),
-        "edges": edges,
-        "slacks": slacks,
-        "pieces": tree_pieces(bodies),
-        "rotors": rotor_records(system),
-        **{name: np.zeros((n, r)) for name in ("speed", "begin_speed", "command")},
-        **{name: np.zeros(c) for name in NUMBERS},
-        "begin": np.zeros((4, c)),
-        "selected": selected,
-        "first_links": np.array(tree.first_link),
-        **{name: np.zeros((1 + n, 6)) for name in ("wrench_body", "wrench_enu")},
-        "guide": np.zeros((n, 6)),
-        "target": np.zeros((n, 7)),
-        "compliance": np.zeros((0, 0)),
-        "begin_force": np.zeros((n, 6)),
-        "shown": motion,
-        "force": np.zeros((n, 2, 3)),
-        "peak": np.zeros(n),
-        "solids": solids,
-        "levels": np.zeros(1, LEVELS) if levels is None else levels.record,
-        "limits": np.zeros((1, n), LIMIT) if levels is None else levels.limits,
-    }
-    memory, views = pack_tables(arrays)
-    return memory, LinkTables(**views)
+    return LAYOUT.build(
+        {
+            "gravity": gravity_m_s2,
+            "friction": system.ground_friction,
+            "ground": ground_height_enu_m if soft else np.nan,
+            "ahead": ahead_s,
+            "fresh": 1,
+            "bodies": bodies,
+            "coordinates": tree_coordinates(tree, bodies),
+            "edges": edges,
+            "slacks": slacks,
+            "pieces": tree_pieces(bodies),
+            "rotors": rotor_records(system),
+            "selected": selected,
+            "first_links": np.array(tree.first_link),
+            "shown": motion,
+            "solids": solids,
+            **({"n_levels": 1} if levels is None else levels.tables),
+        }
+    )
+
+
+OF_TREE = {
+    "parent": "parent",
+    "freedom": "freedom",
+    "parent_turn": "joint_in_parent_rotation",
+    "own_turn": "joint_in_child_rotation",
+    "parent_place": "joint_in_parent_position_m",
+    "own_place": "joint_in_child_position_m",
+    "mass": "mass_kg",
+    "com": "com_m",
+    "inertia": "inertia_kg_m2",
+}
+"""Fields of `BODY` that a body of the tree has, and their names there."""
 
 
 def tree_bodies(tree: Tree) -> Records:
     """Bodies and joints of a tree at no place yet, (b,) of `BODY`."""
     bodies = np.zeros(len(tree.bodies), BODY)
-    for row, body, first in zip(bodies, tree.bodies, tree.first_coordinate, strict=True):
-        row["parent"] = body.parent
-        row["first"] = first
-        row["freedom"] = body.freedom
-        turns = body.joint_in_parent_rotation, body.joint_in_child_rotation
-        row["straight"] = all(np.array_equal(turn, np.eye(3)) for turn in turns)
-        row["parent_turn"], row["own_turn"] = turns
-        row["parent_place"] = body.joint_in_parent_position_m
-        row["own_place"] = body.joint_in_child_position_m
-        row["mass"] = body.mass_kg
-        row["com"] = body.com_m
-        row["inertia"] = body.inertia_kg_m2
-        row["attitude"][0] = 1.0
+    bodies["first"] = tree.first_coordinate
+    for name, attribute in OF_TREE.items():
+        bodies[name] = [getattr(body, attribute) for body in tree.bodies]
+    turns = bodies["parent_turn"], bodies["own_turn"]
+    bodies["straight"] = np.all([turn == np.eye(3) for turn in turns], axis=(0, 2, 3))
+    bodies["attitude"][:, 0] = 1.0
     return bodies
 
 
 def tree_pieces(bodies: Records) -> Records:
     """Pieces of a tree; writes into each body to which it belongs."""
-    roots = np.flatnonzero(bodies["parent"] < 0)
+    roots: list[int] = []
+    piece: list[int] = []
+    for k, parent in enumerate(bodies["parent"].tolist()):
+        if parent < 0:
+            roots.append(k)
+        piece.append(len(roots) - 1 if parent < 0 else piece[parent])
+    bodies["piece"] = piece
     pieces = np.zeros(len(roots), PIECE)
     pieces["first"] = roots
-    bodies["piece"][roots] = np.arange(len(roots))
-    for body in bodies:
-        if body["parent"] >= 0:
-            body["piece"] = bodies["piece"][body["parent"]]
     return pieces
 
 
 def tree_coordinates(tree: Tree, bodies: Records) -> Records:
     """Joints' coordinates of a tree, (c,) of `COORDINATE`."""
     rows = np.zeros(tree.n_coordinates, COORDINATE)
-    for body, row, first in zip(tree.bodies, bodies, tree.first_coordinate, strict=True):
-        for k, axis in enumerate(body.axes, int(first)):
-            rows[k]["damping"] = body.axis_damping_n_m_s_rad(axis)
-            rows[k]["friction"] = body.friction_n_m
-            # A rope resists bending, not turning about itself.
-            rows[k]["stiffness"] = 0.0 if axis == "x" else body.stiffness_n_m_rad
-        if body.axes and not row["even"]:
-            rows[int(first) + 1]["second"] = 1
+    joints = [
+        (k, body, axis)
+        for body, first in zip(tree.bodies, tree.first_coordinate.tolist(), strict=True)
+        for k, axis in enumerate(body.axes, first)
+    ]
+    places = [k for k, _, _ in joints]
+    rows["damping"][places] = [body.axis_damping_n_m_s_rad(axis) for _, body, axis in joints]
+    rows["friction"][places] = [body.friction_n_m for _, body, _ in joints]
+    # A rope resists bending, not turning about itself.
+    stiffness = [0.0 if axis == "x" else body.stiffness_n_m_rad for _, body, axis in joints]
+    rows["stiffness"][places] = stiffness
+    has_axes = np.array([bool(body.axes) for body in tree.bodies])
+    rows["second"][bodies["first"][has_axes & (bodies["even"] == 0)] + 1] = 1
     return rows
 
 
-def take_over(t: LinkTables, old: LinkTables) -> None:
+def take_over(t: Tables, old: Tables) -> None:
     """Copy all that is not motion from the records of another tree of the same bodies."""
     for name in ("mass", "inertia", "slides"):
         t.bodies[name] = old.bodies[name]
@@ -538,14 +509,14 @@ SHOWN = "rotors", "speed", "shown", "force", "peak", "levels", "limits", "compli
 """Tables that stay where they are when another tree takes over."""
 
 
-def share_shown(t: LinkTables, old: LinkTables) -> LinkTables:
+def share_shown(t: Tables, old: Tables) -> Tables:
     """Share the memory of the shown state with another set of records."""
-    for name in SHOWN:
-        lead_to(t.system[name], getattr(old, name))
-    return t._replace(**{name: getattr(old, name) for name in SHOWN})
+    shown = {name: getattr(old, name) for name in SHOWN}
+    LAYOUT.fill(t.system, shown)
+    return t.replaced(**shown)
 
 
-def set_positions(t: LinkTables, positions: Array) -> None:
+def set_positions(t: Tables, positions: Array) -> None:
     """Set coordinates of the tree: rotation vector and place of free bodies, joint angles."""
     if t.bodies["even"].any():
         rotations = np.empty((len(t.bodies), 3, 3))
@@ -558,15 +529,15 @@ def set_positions(t: LinkTables, positions: Array) -> None:
                 else scipy.spatial.transform.Rotation.from_rotvec(q)
             )
             rotations[alike] = turns.as_matrix()
-        for k, body in enumerate(t.bodies):
-            if body["parent"] >= 0:
-                above = rotations[body["parent"]] @ body["parent_turn"]
-                rotations[k] = above @ rotations[k] @ body["own_turn"].T
+        frames = zip(t.bodies["parent"], t.bodies["parent_turn"], t.bodies["own_turn"], strict=True)
+        for k, (parent, parent_turn, own_turn) in enumerate(frames):
+            if parent >= 0:
+                rotations[k] = rotations[parent] @ parent_turn @ rotations[k] @ own_turn.T
         positions = joint_coordinates(t, positions, rotations, evenly_bent)
     set_own_positions(t, positions)
 
 
-def positions_of(t: LinkTables) -> Array:
+def positions_of(t: Tables) -> Array:
     """Coordinates of the tree, the inverse of `set_positions`, (c,)."""
     own = own_positions_of(t)
     if not t.bodies["even"].any():
@@ -574,33 +545,37 @@ def positions_of(t: LinkTables) -> Array:
     return joint_coordinates(t, own, t.bodies["rotation"], universally_bent)
 
 
-def set_own_positions(t: LinkTables, positions: Array) -> None:
+def set_own_positions(t: Tables, positions: Array) -> None:
     """Enter coordinates in which even joints have rotation vectors: of a bend its y and z, (c,)."""
     t.angle[:] = positions
-    for body, first, last in _with_attitudes(t):
-        q = positions[first:last]
-        body["attitude"] = from_rotation_vector(q[:3] if len(q) != 2 else np.array([0.0, *q]))
-        if len(q) == 6:
-            body["place"] = q[3:]
-        t.angle[first:last] = 0.0
+    for bodies, places in _with_attitudes(t):
+        q = positions[places]
+        bend = q.shape[1] == 2
+        turns = np.column_stack([np.zeros(len(q)), q]) if bend else q[:, :3]
+        t.bodies["attitude"][bodies] = from_rotation_vector(turns)
+        if q.shape[1] == 6:
+            t.bodies["place"][bodies] = q[:, 3:]
+        t.angle[places] = 0.0
 
 
-def own_positions_of(t: LinkTables) -> Array:
+def own_positions_of(t: Tables) -> Array:
     """Coordinates with rotation vectors, the inverse of `set_own_positions`, (c,)."""
     positions: Array = t.angle.copy()
-    for body, first, last in _with_attitudes(t):
-        turn = rotation_vector(body["attitude"])
-        positions[first:last] = (
-            turn[1:] if last - first == 2 else [*turn, *body["place"]][: last - first]
-        )
+    for bodies, places in _with_attitudes(t):
+        turns = rotation_vector(t.bodies["attitude"][bodies])
+        all_six = np.column_stack([turns, t.bodies["place"][bodies]])
+        freedom = places.shape[1]
+        positions[places] = turns[:, 1:] if freedom == 2 else all_six[:, :freedom]
     return positions
 
 
-def _with_attitudes(t: LinkTables) -> list[tuple[Any, int, int]]:
-    """Free bodies and those beyond even joints, with the begin and end of their coordinates."""
-    rows = np.flatnonzero((t.bodies["parent"] < 0) | (t.bodies["even"] == 1))
-    bodies = [t.bodies[k] for k in rows]
-    return [(body, int(body["first"]), int(body["first"] + body["freedom"])) for body in bodies]
+def _with_attitudes(t: Tables) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Free bodies and those beyond even joints, with their coordinates: (k,), (k, freedom)."""
+    freedom = t.bodies["freedom"]
+    with_attitude = (t.bodies["parent"] < 0) | (t.bodies["even"] == 1)
+    for size in (2, 3, 6):
+        if len(bodies := np.flatnonzero(with_attitude & (freedom == size))):
+            yield bodies, t.bodies["first"][bodies][:, None] + np.arange(size)
 
 
 # ---------- Joints of cables that are free to twist
@@ -618,7 +593,7 @@ def _with_attitudes(t: LinkTables) -> list[tuple[Any, int, int]]:
 
 
 def joint_coordinates(
-    t: LinkTables,
+    t: Tables,
     positions: Array,
     rotations: Array,
     bend: Callable[[Array, Array], tuple[Array, Array]],
@@ -632,17 +607,19 @@ def joint_coordinates(
     positions = positions.copy()
     rotations = np.array(rotations)
     evenly = bend is evenly_bent
-    for k in reversed(range(len(t.bodies))):
-        body = t.bodies[k]
-        up = int(t.bodies[k]["parent"])
-        q = positions[body["first"] : body["first"] + body["freedom"]]
-        frame = rotations[k] @ body["own_turn"]
+    names = "parent", "first", "freedom", "even"
+    places = zip(*(t.bodies[name].tolist() for name in names), strict=True)
+    parent_turn = t.bodies["parent_turn"]
+    own_turn = t.bodies["own_turn"]
+    for k, (up, first, freedom, even) in reversed(list(enumerate(places))):
+        q = positions[first : first + freedom]
+        frame = rotations[k] @ own_turn[k]
         if up < 0:
             q[:3] = rotation_vector(from_matrix(rotations[k]))
-        elif body["even"] and len(q) == 3:
-            turn = (rotations[up] @ body["parent_turn"]).T @ frame
+        elif even and len(q) == 3:
+            turn = (rotations[up] @ parent_turn[k]).T @ frame
             q[:] = rotation_vector(from_matrix(turn)) if evenly else intrinsic_xyz(turn)
-        elif body["even"]:
+        elif even:
             turn, q[:] = bend(frame, rotations[up][:, 0])
             rotations[up] = frame @ turn.T
     return positions
@@ -651,7 +628,7 @@ def joint_coordinates(
 def evenly_bent(frame: Array, below: Array) -> tuple[Array, Array]:
     """Rotation of a joint that bends without twist, (3, 3), and its vector's y and z, (2,)."""
     way = below @ frame  # its y and z axes are those of the frame below, turned back
-    x, y, z = way / np.linalg.norm(way)  # else rounding doubles from link to link
+    x, y, z = (way / np.sqrt(way @ way)).tolist()  # else rounding doubles from link to link
     if x < 1e-12 - 1.0:
         return np.diag([-1.0, -1.0, 1.0]), np.array([0.0, np.pi])
     k = 1.0 / (1.0 + x)
@@ -711,8 +688,7 @@ def unwind(t):
         if body.even == 0 or body.freedom != 2 or q[0] >= 0.0:
             continue
         share = 2.0 / (q[2] * q[2] + q[3] * q[3])
-        for place in (t.rate, t.last_change, t.earlier_change):
-            numbers = numbers_at(place)
+        for numbers in (rate_of(t), last_change_of(t), earlier_change_of(t)):
             i = body.first
             along = share * (q[2] * numbers[i] + q[3] * numbers[i + 1])
             numbers[i] = along * q[2] - numbers[i]
@@ -727,8 +703,8 @@ def unwind(t):
 def drift(t, h):
     """Move positions on with the rates."""
     bodies = bodies_of(t)
-    angle = numbers_at(t.angle)
-    rate = numbers_at(t.rate)
+    angle = angle_of(t)
+    rate = rate_of(t)
     for k in range(bodies.shape[0]):
         body = bodies[k]
         i = bodies[k].first
@@ -775,7 +751,7 @@ def place_bodies(t):
     """Rotation and place of all bodies, and the axes of their joints."""
     bodies = bodies_of(t)
     rows = coordinates_of(t)
-    angle = numbers_at(t.angle)
+    angle = angle_of(t)
     for k in range(bodies.shape[0]):
         body = bodies[k]
         if body.parent < 0:
@@ -885,12 +861,12 @@ def beyond(row, x, y, z):
 
 
 @compiled()
-def move_bodies(t, place):
-    """Velocities of all bodies at rates, `t.rate` or `t.middle_rate`, and their swing."""
+def move_bodies(t, middle):
+    """Velocities of all bodies, and their swing; `middle`: at the rates amid the step."""
     bodies = bodies_of(t)
     rows = coordinates_of(t)
-    rate = numbers_at(place)
-    begin = numbers_at(t.rate)
+    rate = middle_rate_of(t) if middle else rate_of(t)
+    begin = rate_of(t)
     for k in range(bodies.shape[0]):
         body = bodies[k]
         i = bodies[k].first
@@ -919,14 +895,14 @@ def move_bodies(t, place):
         put(body.velocity, add(velocity, cross(omega, sub(body.position, body.joint))))
         if body.slides >= 0:
             row = slacks_of(t)[body.slides]
-            slide = row.rate if address_of(place) == address_of(t.rate) else row.middle_rate
+            slide = row.middle_rate if middle else row.rate
             increase(body.velocity, scale(slide, row.along))
 
 
 # ---------- Jacobians and the joint-space inertia, where they are wanted once
 
 
-def jacobians(t: LinkTables) -> Array:
+def jacobians(t: Tables) -> Array:
     """Angular and linear velocity of each body's origin by the coordinates' rates, (b, 6, c).
 
     In the present places.
@@ -953,7 +929,7 @@ def shifted(jacobian: Array, arm: Array) -> Array:
     return at_arm
 
 
-def of_centres(t: LinkTables) -> tuple[Array, Array]:
+def of_centres(t: Tables) -> tuple[Array, Array]:
     """Jacobians of the centres of mass, (b, 6, c), and inertias in the world, (b, 6, 6)."""
     centre = np.zeros((len(t.bodies), 6, len(t.rate)))
     inertia = np.zeros((len(t.bodies), 6, 6))
@@ -965,7 +941,7 @@ def of_centres(t: LinkTables) -> tuple[Array, Array]:
     return centre, inertia
 
 
-def joint_space_inertia(t: LinkTables) -> Array:
+def joint_space_inertia(t: Tables) -> Array:
     """Inertia matrix of all coordinates, (c, c)."""
     centre, inertia = of_centres(t)
     total: Array = np.einsum("kia,kij,kjb->ab", centre, inertia, centre, optimize=True)

@@ -18,7 +18,7 @@ from musls_description.hanging.tree import STOP_RAD, Configuration, Tree, build_
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.records import lead_to
+from musls_description.numerics.layout import Tables
 from musls_description.numerics.rotations import product, rotation_vector
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import SlungLoadSystem
@@ -38,8 +38,8 @@ from musls_sim.plants.interface import (
 )
 from musls_sim.plants.rigid_body import TOUCHING, fastest_body
 from musls_sim.plants.rigid_links.mechanism import (
+    LAYOUT,
     SHOWN,
-    LinkTables,
     build_records,
     drift,
     own_positions_of,
@@ -302,6 +302,7 @@ class RigidLinksPlant(Plant):
     """
 
     cable_model = "rigid_links"
+    layout = LAYOUT
     shape_table = "records", "bodies"
     bends_evenly = True
     system: SlungLoadSystem
@@ -338,7 +339,8 @@ class RigidLinksPlant(Plant):
         self.contact = contact
         self._inextensible = inextensible
         self.whole = self.tree = build_tree(system)
-        check_stops(system, self.tree, start.coordinates, evenly=self.bends_evenly)
+        coordinates = start.coordinates
+        check_stops(system, self.tree, coordinates, evenly=self.bends_evenly)
         self.memory, self.records = self._records_of(self.tree)
         self.record = self.records.system
         self.rotors = self.records.rotors
@@ -351,10 +353,10 @@ class RigidLinksPlant(Plant):
         self.state = PlantState(t.shown, t.speed, t.force, t.peak)
         if rotor_speed_rad_s is not None:
             t.speed[:] = rotor_speed_rad_s
-        set_positions(t, start.coordinates)
+        set_positions(t, coordinates)
         self.start_moving(np.zeros(len(t.rate)))
 
-    def _records_of(self, tree: Tree) -> tuple[Array, LinkTables]:
+    def _records_of(self, tree: Tree) -> tuple[Array, Tables]:
         return build_records(
             self.system,
             tree,
@@ -481,7 +483,7 @@ class RigidLinksPlant(Plant):
             raise ConfigError("prescribed motion: a cable is cut, or a hook open")
         if motion is not None and not self.records.compliance.size:
             size = 6 * self.system.n_drones
-            self.records = self.records._replace(compliance=np.zeros((size, size)))
+            self.records = self.records.replaced(compliance=np.zeros((size, size)))
             self.lead()
         self._motion = motion
         system = self.records.system[0]
@@ -588,7 +590,7 @@ class RigidLinksPlant(Plant):
         """The tree as it is now, and its motion."""
         return Pieces(self.tree, own_positions_of(self.records), self.velocities)
 
-    def _built(self, pieces: Pieces) -> tuple[Array, LinkTables]:
+    def _built(self, pieces: Pieces) -> tuple[Array, Tables]:
         """Memory and records of other pieces of the system."""
         memory, records = self._records_of(pieces.tree)
         take_over(records, self.records)
@@ -596,7 +598,7 @@ class RigidLinksPlant(Plant):
         records.rate[:] = pieces.velocities
         return memory, records
 
-    def _placed(self, pieces: Pieces) -> LinkTables:
+    def _placed(self, pieces: Pieces) -> Tables:
         """Records of the bodies, all placed and moved."""
         records = self._built(pieces)[1]
         restart(records.system.ctypes.data)
@@ -615,8 +617,7 @@ class RigidLinksPlant(Plant):
 
     def lead(self) -> None:
         """See `interface.Plant`: what is shown stays where it was when cables part."""
-        for name in SHOWN:
-            lead_to(self.record[name], getattr(self.records, name))
+        LAYOUT.fill(self.record, {name: getattr(self.records, name) for name in SHOWN})
 
     def local_state(self) -> LocalState:
         """See `interface.Plant`."""
@@ -658,16 +659,6 @@ class RigidLinksPlant(Plant):
         """Rotations of a cable's first and last link, world, (2, 3, 3)."""
         ends = [self.tree.first_link[index], self.tree.drone[index] - 1]
         return self.records.bodies["rotation"][..., ends, :, :]
-
-    def bare_step_us(self, repetitions: int = 20, batch: int = 10) -> float | None:
-        """See `interface.Plant`."""
-        try:
-            from musls_sim.plants.dart.skeleton import bare_step_us  # DART is wanted here only
-        except ImportError:  # it loads libGL, which a server may lack
-            return None
-        step_s = self.physics_step_s
-        system = self.system
-        return bare_step_us(system, self.tree, self.positions, step_s, repetitions, batch)
 
 
 class ChainState(LocalState):
