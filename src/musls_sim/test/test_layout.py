@@ -35,6 +35,7 @@ FLIGHTS = {
     "winches and obstacles": ("winch_delivery",),
     "obstacles": ("gate",),
     "a crane": ("crane",),
+    "a bridle": ("bridle", "cable_model=massless"),
 }
 BY_STAGES = {"rates", "own"}
 """Fields of commands from outside, and of somebody's own stages."""
