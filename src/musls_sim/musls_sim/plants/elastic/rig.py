@@ -36,7 +36,13 @@ from musls_sim.plants.elastic.state import (
     UNKNOWN,
     RigTables,
 )
-from musls_sim.plants.rigid_body import ROTOR, corner_constants, corner_records, surfaces_of
+from musls_sim.plants.rigid_body import (
+    ROTOR,
+    corner_constants,
+    corner_records,
+    soft_below_m,
+    surfaces_of,
+)
 
 # ---------- Where the matrix of bodies and shafts is not zero
 
@@ -332,9 +338,8 @@ def build_tables(rig: Rig) -> RigTables:
     unknowns = _unknown_table(cables, bodies, shafts)
     speed = np.zeros(rig.rotors.shape[:2])
     system = np.zeros(1, SYSTEM)
-    ground = rig.ground_height_enu_m
     system["gravity"] = rig.gravity_m_s2
-    system["ground"] = -np.inf if ground is None else ground
+    system["soft_below"] = soft_below_m(solids)
     system["ground_friction"] = rig.ground_friction
     system["tolerance"] = TENSION_TOLERANCE_SHARE * rig.mass_kg * STANDARD_GRAVITY_M_S2
     system["energy_tolerance"] = ENERGY_TOLERANCE_M * rig.mass_kg * STANDARD_GRAVITY_M_S2

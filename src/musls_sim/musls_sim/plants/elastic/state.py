@@ -270,9 +270,10 @@ SYSTEM = _record(
     ("bracket", "f8", (4,)),  # of the time of a break
     *((table, PLACE) for table in RigTables._fields if table != "system"),
     # `can_break` is not 0 if a segment has a break force or is to be cut in this period; `since` is
-    # the time from the begin of the step to the stage [s]; `turn2` is the square of the phase of a
+    # the time from the begin of the step to the stage [s]; below `soft_below` there may be soft
+    # ground [m]; `turn2` is the square of the phase of a
     # swing that a step may take, 0 for any.
-    numbers="""gravity ground ground_friction tolerance energy_tolerance can_break period since
+    numbers="""gravity soft_below ground_friction tolerance energy_tolerance can_break period since
     turn2""",
     # So many numbers of the memory, from its begin, are what a step changes for good. `level`: how
     # often the steps of the next period are halved to begin with. `refined`: periods with finer

@@ -68,6 +68,7 @@ from musls_sim.plants.rigid_body import (
     corner_constants,
     corner_records,
     rotor_records,
+    soft_below_m,
     surfaces_of,
 )
 from musls_sim.plants.rigid_links.step_control import JUMP_SHARE, LEVELS, LIMIT, Levels
@@ -117,6 +118,9 @@ BODY = np.dtype(
         ("angular", float, 3),  # acceleration of the body, and of its joint's place
         ("linear", float, 3),
         ("soft", np.int64),  # whether soft ground pushes
+        ("soft_normal", float, 3),  # the plane that it is within the step: its normal, world,
+        ("soft_level", float),  # its distance from the origin along that,
+        ("soft_velocity", float, 3),  # and its velocity
     ],
     align=True,
 )
@@ -325,9 +329,10 @@ class LinkTables(NamedTuple):
 SYSTEM = np.dtype(
     [
         ("gravity", float),
-        ("ground", float),  # height of the soft one under cables, NaN for none
+        ("soft_below", float),  # height below which there may be soft ground under cables
         ("friction", float),
         ("ahead", float),  # time for which the ground is looked for
+        ("now", float),  # time since the begin of the period
         ("last_step", float),  # length of the last step and of the one before
         ("earlier_step", float),
         ("begin_last_step", float),  # the same at the begin of the period
@@ -445,8 +450,7 @@ def build_records(
     t = np.zeros(1, SYSTEM)
     t["gravity"] = gravity_m_s2
     t["friction"] = system.ground_friction
-    soft = ground_height_enu_m is not None and "cables" not in contact
-    t["ground"] = ground_height_enu_m if soft else np.nan
+    t["soft_below"] = -np.inf if "cables" in contact else soft_below_m(solids)
     t["ahead"] = ahead_s
     t["fresh"] = 1
     motion = np.zeros((1 + n, 16))

@@ -18,6 +18,7 @@ from musls_description.numerics.records import (
     table_at,
 )
 from musls_description.numerics.vectors import add_scaled, norm, put
+from musls_description.system.obstacles import begin_motion
 from musls_sim.plants.interface import (
     DOUBTFUL_FORCE_SHARE,
     DOUBTFUL_SHARE,
@@ -25,6 +26,7 @@ from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
     STEP,
     command_of,
+    surface_motion_of,
     wind_of,
     wrench_body_of,
     wrench_enu_of,
@@ -99,6 +101,7 @@ def move_plant(address):
     limits = limits_of(t)
     inputs = command_of(s), wind_of(s), wrench_body_of(s), wrench_enu_of(s)
     level = levels.present
+    begin_motion(solids_of(t), surface_motion_of(s), levels.period)
     while True:
         begin_period(t)
         keep_inputs(t, inputs)
@@ -180,6 +183,7 @@ def begin_period(t):
             edges[q].begin_stuck = edges[q].stuck
             put(edges[q].begin_anchor, edges[q].anchor)
     copy_table(table_at(t.begin_force), table_at(t.force))
+    t.now = 0.0
     t.jump = 0.0
     t.begin_last_step = t.last_step
     t.begin_earlier_step = t.earlier_step
