@@ -74,7 +74,7 @@ def flies(found: Answer, hangar: Hangar) -> list[str]:
         hangar.question = replace(found.question, seed=seed)
         trials = [outcome.trial for outcome in (*choice.flights, *choice.losses)]
         for outcome in hangar.fly(trials, "again"):
-            told = list(outcome.warnings) + ([outcome.failure] if outcome.failure else [])
+            told = outcome.faults + ([outcome.failure] if outcome.failure else [])
             lacks += [f"seed {seed}, {outcome.trial.name}: {text}" for text in told]
     return lacks
 

@@ -30,7 +30,7 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from musls_bringup.shipped import find_scenario
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_sim.batch.batch import Batch
 from musls_sim.recording.recorder import BagRecorder, MemoryRecorder
 from musls_sim.session.session import Session
@@ -101,7 +101,7 @@ def start(name: str) -> Turn:
 
 def through_ros(name: str, folder: Path) -> Turn:
     """A scenario from begin to end through the ROS graph, by the clock."""
-    from musls_bringup.fly import FlyOptions
+    from musls_bringup.flight.fly import FlyOptions
     from musls_bringup.ros.graph_flight import fly_through_graph
 
     def turn() -> tuple[float, float]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import musls
-from musls_bringup.benchmark import SCORES, fly_scored
+from musls_bringup.benchmark.benchmark import SCORES, fly_scored
 
 EIGHTS = {  # length and width [m], time of a turn [s]
     "slow": (5.0, 4.0, 8.0 * math.pi),

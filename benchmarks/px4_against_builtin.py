@@ -19,8 +19,8 @@ import numpy as np
 from musls_analysis.comparison.errors import geodesic_error_rad, translational_error_m
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.recording import PoseTrack, Recording
-from musls_bringup.fly import FlyOptions, fly
-from musls_bringup.shipped import find_scenario
+from musls_bringup.catalogue.shipped import find_scenario
+from musls_bringup.flight.fly import FlyOptions, fly
 
 KINDS = ("builtin", "px4")
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from musls_analysis.comparison.summary import PEAK_PLACES, numbers_by_path
 from musls_analysis.figures.convergence import Convergence
 from musls_analysis.recordings.recording import main_stages
-from musls_bringup.api import load_scenario
-from musls_bringup.fly import Flight
-from musls_bringup.shipped import SCENARIOS, names_in
-from musls_bringup.verify import finer_scenario, fly_once, verify
+from musls_bringup.catalogue.scenarios import load_scenario
+from musls_bringup.catalogue.shipped import SCENARIOS, names_in
+from musls_bringup.flight.fly import Flight
+from musls_bringup.flight.verify import finer_scenario, fly_once, verify
 from musls_description.config.errors import MuslsError
 from musls_sim.scenario.scenario import Scenario
 

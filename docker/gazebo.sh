@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prepares a flight and runs Gazebo, without its window, on its world: gazebo.sh FLIGHT SCENARIO [OPTION ...], with the
-# options of musls_bringup/gazebo.py. A folder FLIGHT that exists is kept: the new one is FLIGHT_2, FLIGHT_3, ...
+# options of musls_bringup/gazebo/__main__.py. A folder FLIGHT that exists is kept: the new one is FLIGHT_2, FLIGHT_3, ...
 # The link .flight beside it leads the other services to the flight.
 set -euo pipefail
 

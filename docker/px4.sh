@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts one PX4 for each line of px4.list (see musls_bringup/gazebo.py) and attaches it to its model in Gazebo.
+# Starts one PX4 for each line of px4.list (see musls_bringup/gazebo/files.py) and attaches it to its model in Gazebo.
 # When one ends, all end, with exit code 1: a formation cannot fly on without a drone.
 set -euo pipefail
 

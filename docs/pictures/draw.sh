@@ -11,7 +11,7 @@ python=${PYTHON:-.venv/bin/python}
 "$python" docs/pictures/draw.py "$work"
 "$musls" view "$work/circle" --gif --stage circle --speed 5 --fps 8 --narrow --out docs/pictures/circle.gif --overwrite
 "$musls" fly tilted_gate --out "$work/tilted_gate" --no-report
-"$musls" view "$work/tilted_gate" --gif --stage min_derivative --speed 0.8 --fps 6 --narrow --azimuth -60 --zoom 1.2 --out docs/pictures/tilted_gate.gif --overwrite
+"$musls" view "$work/tilted_gate" --gif --stage min_derivative --speed 0.8 --fps 6 --narrow --camera -60,17,1.2 --out docs/pictures/tilted_gate.gif --overwrite
 
 # The system and the scenario of tutorial 1, as they stand there.
 for file in plank carry; do

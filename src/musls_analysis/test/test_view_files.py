@@ -118,7 +118,7 @@ def test_png(tmp_path):
     write_png([made_up()], (7.0, 30.0), 9.0, path, LOOKS)
     with Image.open(path) as image:
         assert image.size == (2 * WIDE.width_px, 2 * WIDE.height_px) and image.mode == "RGB"
-    with pytest.raises(ConfigError, match=r"--png 31: must be a time from 7.00 to 30.00 s"):
+    with pytest.raises(ConfigError, match=r"picture at 31 s: must be a time from 7.00 to 30.00 s"):
         write_png([made_up()], (7.0, 30.0), 31.0, tmp_path / "b.png", LOOKS)
     assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
 

@@ -1,21 +1,12 @@
 from musls import control, events, plants, recordings, stages, types
 from musls import learning as learning
-from musls_bringup.api import (
-    InvalidFlightWarning,
-    Recording,
-    compare,
-    fly,
-    linearise,
-    load_scenario,
-    montecarlo,
-    read_recording,
-    replay,
-    sweep,
-    symbolic,
-)
+from musls_bringup.api.recording import Recording, compare, read_recording, replay
+from musls_bringup.api.simulation import InvalidFlightWarning, fly, linearise, symbolic
+from musls_bringup.api.studies import montecarlo, sweep
+from musls_bringup.catalogue.scenarios import load_scenario
+from musls_bringup.catalogue.shipped import VERSION as __version__
 from musls_bringup.design.study import design
-from musls_bringup.shipped import VERSION as __version__
-from musls_bringup.verify import verify
+from musls_bringup.flight.verify import verify
 from musls_control.agents.agent import EVERYBODY, Agent
 from musls_control.controllers import CONTROLLERS as controllers
 from musls_control.controllers import Controller, ControlLevel, ControlSetup

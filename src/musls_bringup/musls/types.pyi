@@ -4,7 +4,7 @@ from musls_analysis.linear import LinearModel, Mode
 from musls_analysis.replay.replay import ReplayResult
 from musls_analysis.sweep.montecarlo import MonteCarlo
 from musls_bringup.design.answer import Answer, Choice
-from musls_bringup.verify import Convergence
+from musls_bringup.flight.verify import Convergence
 from musls_control.estimate import BodyMotion
 from musls_description.config.schema import (
     Edges,

@@ -8,9 +8,10 @@ import pytest
 from fly_helpers import FLY, TINY
 from ros_probe import FlightProbe, own_domain
 
-from musls_bringup.cli import main, terminal
+from musls_bringup.catalogue.shipped import find_scenario
+from musls_bringup.cli import main
+from musls_bringup.flight import progress
 from musls_bringup.ros import processes
-from musls_bringup.shipped import find_scenario
 from musls_description.config.schema import to_yaml
 
 QUICK = ["system.cables.links=3"]
@@ -58,7 +59,7 @@ def ground(tmp_path):
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
     """No lines about how far work is, however slow the machine is; a test may ask for them."""
-    monkeypatch.setattr(terminal, "LINE_EVERY_S", threading.TIMEOUT_MAX)
+    monkeypatch.setattr(progress, "LINE_EVERY_S", threading.TIMEOUT_MAX)
 
 
 @pytest.fixture(scope="module")

@@ -29,8 +29,8 @@ import yaml
 from random_flights import HEAVY
 
 import musls
+from musls_bringup.catalogue.shipped import SCENARIOS, names_in
 from musls_bringup.cli.app import run
-from musls_bringup.shipped import SCENARIOS, names_in
 from musls_description.config.errors import MuslsError
 from musls_description.config.schema import to_yaml
 

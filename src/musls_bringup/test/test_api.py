@@ -11,7 +11,7 @@ from rich.console import Console
 
 import musls
 from musls_analysis.recordings.recording import PoseTrack, RecordedEvent, RecordedStage
-from musls_bringup.api import Recording
+from musls_bringup.api.recording import Recording
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data, to_yaml
 
@@ -182,7 +182,7 @@ def test_a_wrong_argument_is_named(call, error, words):
 
 
 COMPILING = """
-from musls_bringup.fly import compile_beside
+from musls_bringup.flight.fly import compile_beside
 from musls_sim.session.compiled_stages.world import end_period, note_peaks
 
 compile_beside((end_period, note_peaks))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import musls
-from musls_bringup import benchmark as bench
+from musls_bringup.benchmark import benchmark as bench
 from musls_bringup.cli import main
 from musls_description.config.errors import ConfigError
 

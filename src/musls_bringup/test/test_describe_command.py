@@ -5,9 +5,10 @@ from __future__ import annotations
 import jsonschema
 import pytest
 
+from musls_bringup.catalogue.keys import schema_of
+from musls_bringup.catalogue.shipped import SCENARIOS, SWEEPS
 from musls_bringup.cli import main
-from musls_bringup.cli.describe import file_schema, reference_page, schema_of
-from musls_bringup.shipped import SCENARIOS, SWEEPS
+from musls_bringup.cli.describe import file_schema, reference_page
 from musls_description.config.documented_keys import ANY_NAME, Keys, unit_of
 from musls_description.config.strict_yaml import parse_yaml
 from musls_description.system.system_files import SYSTEMS

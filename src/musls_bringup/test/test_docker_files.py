@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from musls_bringup import gazebo
-from musls_bringup.shipped import find_scenario
+from musls_bringup.catalogue.shipped import find_scenario
+from musls_bringup.gazebo import files as gazebo
+from musls_bringup.ros.parameters import node_parameters
 from musls_sim.plants import gazebo as plants_gazebo
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -156,7 +157,7 @@ def test_nodes_exist_and_have_their_parameters(services):
     nodes = [words(s)[1:3] for s in services.values() if words(s)[:1] == ["node"]]
     for package, node in nodes:
         assert "def main(" in (ROOT / f"src/{package}/{package}/nodes/{node}.py").read_text()
-    given = gazebo.node_parameters(find_scenario("circle", []), Path("/runs/x"))
+    given = node_parameters(find_scenario("circle", []), Path("/runs/x"))
     assert {f"/{node}" for _, node in nodes} == set(given)
 
 

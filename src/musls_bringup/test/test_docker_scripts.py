@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from musls_bringup import gazebo
+from musls_bringup.gazebo import files as gazebo
+from musls_bringup.gazebo.__main__ import main as write_files
 
 DOCKER = Path(__file__).resolve().parents[3] / "docker"
 
@@ -84,7 +85,7 @@ def alive_in_session(session):
 def flight(tmp_path):
     """Folder of a flight."""
     out = tmp_path / "flight"
-    assert gazebo.main(["circle", "--out", str(out)]) == 0
+    assert write_files(["circle", "--out", str(out)]) == 0
     return out
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from musls_analysis.estimation.drones import imperfections_of
-from musls_bringup.api import plan_montecarlo
+from musls_bringup.api.studies import plan_montecarlo
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import main
-from musls_bringup.fly import FlyOptions, fly
+from musls_bringup.flight.fly import FlyOptions, fly
 from musls_bringup.papers.reproduce import faults_override
-from musls_bringup.shipped import find_scenario
 from musls_description.config.strict_yaml import parse_yaml
 from musls_sim.imperfections import tilt_matrix
 from musls_sim.specs.imperfections import DroneImperfections, Imperfections

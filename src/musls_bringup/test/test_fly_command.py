@@ -12,10 +12,10 @@ import pytest
 from fly_helpers import FLY, TINY, contents, raw_messages, refused, summary_of
 
 from musls_analysis.comparison.errors import error_table
-from musls_bringup import fly as fly_module
+from musls_bringup.catalogue.shipped import SCENARIOS
 from musls_bringup.cli import main
-from musls_bringup.results import ResultError, result_folder
-from musls_bringup.shipped import SCENARIOS
+from musls_bringup.flight import fly as fly_module
+from musls_bringup.flight.results import ResultError, result_folder
 from musls_control.trajectories import TRAJECTORIES
 from musls_description.system.system_files import system_names
 from musls_sim.scenario.scenario import load_scenario

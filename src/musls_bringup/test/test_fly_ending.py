@@ -14,9 +14,9 @@ from fly_helpers import FLY, contents, error_line, raw_messages, refused, summar
 
 import musls
 from musls_analysis.report import report
-from musls_bringup import fly as fly_module
-from musls_bringup import results
 from musls_bringup.cli import main
+from musls_bringup.flight import fly as fly_module
+from musls_bringup.flight import results
 from musls_sim.recording import bag_file
 from musls_sim.session.session import Session
 

@@ -7,9 +7,9 @@ import pytest
 import yaml
 from PIL import Image
 
+from musls_bringup.before.formation import propose, with_drones
+from musls_bringup.catalogue.shipped import SCENARIOS
 from musls_bringup.cli.app import main
-from musls_bringup.formation import propose, with_drones
-from musls_bringup.shipped import SCENARIOS
 from musls_description.hanging.equilibrium import freed, hanging_equilibrium
 from musls_description.system.system_files import load_system
 from musls_sim.scenario.scenario import load_scenario

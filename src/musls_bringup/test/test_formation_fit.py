@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import musls
-from musls_bringup.shipped import SCENARIOS
+from musls_bringup.catalogue.shipped import SCENARIOS
 from musls_control.brief.findings import refuse_or_warn
 from musls_description.config.schema import to_yaml
 from musls_description.config.strict_yaml import read_yaml

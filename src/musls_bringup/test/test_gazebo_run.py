@@ -8,8 +8,9 @@ import pytest
 import yaml
 from sdf_reader import SdfScene
 
-from musls_bringup import gazebo
-from musls_bringup.shipped import SCENARIOS, find_scenario
+from musls_bringup.catalogue.shipped import SCENARIOS, find_scenario
+from musls_bringup.gazebo import files as gazebo
+from musls_bringup.gazebo.__main__ import main as write_files
 from musls_description.config.errors import ConfigError
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.scenario.scenario import load_scenario
@@ -34,7 +35,7 @@ SPEED_MIN_RAD_S, SPEED_RANGE_RAD_S = 150.0, 850.0
 def flight(request, tmp_path_factory):
     """Folder of a flight, and its scenario."""
     out = tmp_path_factory.mktemp("runs") / "flight"
-    assert gazebo.main([request.param, "--out", str(out)]) == 0
+    assert write_files([request.param, "--out", str(out)]) == 0
     return out, find_scenario(request.param, [])
 
 
@@ -179,7 +180,7 @@ def test_shipped_scenarios_have_files_or_one_clear_reason(name):
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(arguments, words, tmp_path, capsys):
-    assert gazebo.main([*arguments, "--out", str(tmp_path / "f")]) == 2
+    assert write_files([*arguments, "--out", str(tmp_path / "f")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert words in line
     assert not list(tmp_path.iterdir())
@@ -187,12 +188,12 @@ def test_bad_input_is_one_line_and_leaves_nothing(arguments, words, tmp_path, ca
 
 def test_force_flies_with_too_little_thrust(tmp_path):
     heavy = ["circle", "--set", "system.load.mass_kg=4", "--out", str(tmp_path / "f")]
-    assert gazebo.main(heavy) == 2
-    assert gazebo.main([*heavy, "--force"]) == 0
+    assert write_files(heavy) == 2
+    assert write_files([*heavy, "--force"]) == 0
 
 
 def test_a_flight_is_never_overwritten(tmp_path, capsys):
     (tmp_path / "bag").mkdir()
-    assert gazebo.main(["circle", "--out", str(tmp_path)]) == 2
+    assert write_files(["circle", "--out", str(tmp_path)]) == 2
     assert "exists" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["bag"]

@@ -11,7 +11,7 @@ from ros_probe import Probe, needs_ros, own_domain
 from scipy.spatial.transform import Rotation
 
 from musls_analysis.recordings.readers import read_recording
-from musls_bringup import gazebo
+from musls_bringup.gazebo.__main__ import main as write_files
 
 pytestmark = [needs_ros(), pytest.mark.timeout(1200)]
 
@@ -24,7 +24,7 @@ STAGE_AT, BY_NOW, LEFT_OUT = 60, 120, 140
 @pytest.fixture
 def flight(tmp_path):
     out = tmp_path / "flight"
-    assert gazebo.main(["circle", "--out", str(out)]) == 0
+    assert write_files(["circle", "--out", str(out)]) == 0
     return out
 
 

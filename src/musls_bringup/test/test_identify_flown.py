@@ -12,7 +12,8 @@ from musls_analysis.estimation.system_parameters import Setup, put_all
 from musls_analysis.recordings.recording import PoseTrack, resample
 from musls_analysis.replay import Replay, ReplaySpec
 from musls_analysis.replay.replay import with_links
-from musls_bringup import api
+from musls_bringup.api import simulation
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_description.config.schema import to_data
 from musls_description.system.system_files import load_system
 
@@ -27,7 +28,7 @@ NOISE_M, NOISE_RAD = 0.001, 0.002
 def recorded(system, motion, seed):
     """What motion capture makes of a flight, at 20 Hz."""
     changes = {"system": to_data(system), "mission": {"stages": [motion]}, "start": "air"}
-    flight = api.fly(api.load_scenario("hold", changes))
+    flight = simulation.fly(load_scenario("hold", changes))
     random, bodies = np.random.default_rng(seed), {}
     for body, track in flight.bodies.items():
         time_s = np.arange(flight.start_s, flight.end_s, 0.05)

@@ -8,10 +8,10 @@ from fly_helpers import TINY, contents
 from interrupts import interruptions
 from mcap.reader import make_reader
 
-from musls_bringup import fly as fly_module
-from musls_bringup import results
-from musls_bringup.fly import FlyOptions, fly
-from musls_bringup.results import result_folder
+from musls_bringup.flight import fly as fly_module
+from musls_bringup.flight import results
+from musls_bringup.flight.fly import FlyOptions, fly
+from musls_bringup.flight.results import result_folder
 from musls_sim.recording import BagRecorder
 from musls_sim.recording.bag_file import BagFile
 from musls_sim.scenario.scenario import load_scenario

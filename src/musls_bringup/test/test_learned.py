@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import musls
-from musls_bringup.benchmark import cases, fly_case, write
-from musls_bringup.cli.options import flight_overrides
+from musls_bringup.benchmark.benchmark import cases, fly_case, write
+from musls_bringup.catalogue.overrides import flight_overrides
 from musls_control.controllers.learned import Policy, shipped_policies
 from musls_description.config.errors import ConfigError
 from musls_description.config.registry import UserCodeError

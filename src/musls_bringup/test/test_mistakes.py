@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import main
-from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import MAX_LENGTH, MuslsError
 from musls_description.config.schema import to_data
 from musls_sim.scenario.scenario import load_scenario

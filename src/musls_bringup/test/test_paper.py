@@ -9,6 +9,7 @@ from fly_helpers import ENDS
 
 import musls
 from musls_analysis.comparison.quantities import QUANTITIES, values_of
+from musls_bringup.catalogue.shipped import find_scenario, names_in
 from musls_bringup.cli import main
 from musls_bringup.papers.paper import (
     PAPERS,
@@ -18,7 +19,6 @@ from musls_bringup.papers.paper import (
     drawn_figure,
     load_paper,
 )
-from musls_bringup.shipped import find_scenario, names_in
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build
 from musls_sim.scenario.scenario import as_override

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from musls_bringup import precompile as precompiled
 from musls_bringup.cli.app import run
+from musls_bringup.flight import precompile as precompiled
 from musls_description.config.errors import MuslsError
 from musls_description.numerics.code_cache import CODE, TARGETS, CodeTarget, compiled_files
 

@@ -11,12 +11,12 @@ import pytest
 from random_flights import as_scenario, flown, random_flight
 
 import musls
+from musls_bringup.before.formation import propose
 from musls_bringup.before.verdict import fly_in_mind, judge, judge_system
+from musls_bringup.catalogue.scenarios import flight_overrides
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import main
 from musls_bringup.cli.app import run
-from musls_bringup.cli.options import flight_overrides
-from musls_bringup.formation import propose
-from musls_bringup.shipped import find_scenario
 from musls_control.mission.plan import closest_in_plan
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.tree import tips_apart_m

@@ -8,10 +8,10 @@ import pytest
 from made_up_recordings import excerpt_lines, flight, log_lines, log_rows, write_lines
 
 from musls_analysis.paper.flights import missions, one_mission, some_cycles
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import main
-from musls_bringup.fly import FlyOptions, fly
+from musls_bringup.flight.fly import FlyOptions, fly
 from musls_bringup.papers.reproduce import faults_override, paper
-from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import ConfigError
 from musls_sim.specs.imperfections import DroneImperfections, Imperfections
 

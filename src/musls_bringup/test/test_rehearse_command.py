@@ -4,6 +4,7 @@ from itertools import count
 
 import pytest
 
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import main
 from musls_bringup.ros.rehearsal import (
     FAULTS,
@@ -13,7 +14,6 @@ from musls_bringup.ros.rehearsal import (
     rehearse,
     write_table,
 )
-from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import ConfigError
 
 

@@ -10,7 +10,7 @@ from musls_analysis.recordings.readers import read_recording
 from musls_analysis.replay import Replay, ReplaySpec
 from musls_analysis.replay.estimators import check_estimator, estimate_load
 from musls_bringup.cli import main
-from musls_bringup.results import StopRequested
+from musls_bringup.flight.results import StopRequested
 from musls_description.system.system_files import load_system
 
 FLIGHTS = Path(__file__).resolve().parents[4] / "shared" / "flights"

@@ -8,11 +8,11 @@ import pytest
 from musls_analysis.comparison.compare import CompareOptions, compare_stage
 from musls_analysis.comparison.cycles import cut
 from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, TABLE_III, one_mission, some_cycles
-from musls_bringup import api
+from musls_bringup.api import simulation
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import main
-from musls_bringup.fly import FlyOptions, fly
+from musls_bringup.flight.fly import FlyOptions, fly
 from musls_bringup.papers.reproduce import faults_override, fit_drones, paper
-from musls_bringup.shipped import find_scenario
 
 FLIGHTS = Path(__file__).parents[4] / "shared" / "flights"
 
@@ -81,7 +81,7 @@ def test_what_two_flights_show_predicts_the_swings_of_one_from_the_other():
         keys = [f"system={system}", "system.cables.links=5"]
         faults = faults_override(fit_drones(seen, keys).imperfections)
         mission = one_mission(later, paper(keys), keys)
-        sim = api.fly(paper([*keys, *mission.overrides, faults]))
+        sim = simulation.fly(paper([*keys, *mission.overrides, faults]))
         errors.append({
             stage: compare_stage(
                 stage, mission.real[stage], [cut(sim, stage, FIRST_CYCLES_DROPPED[stage])], points

@@ -11,7 +11,7 @@ import pytest
 
 from musls_analysis.recordings.readers import read_recording
 from musls_bringup.cli import main
-from musls_bringup.results import ResultError, result_folder
+from musls_bringup.flight.results import ResultError, result_folder
 
 
 def names(folder):

@@ -5,8 +5,8 @@ import pytest
 from ros_probe import Probe, needs_ros
 from test_ros_real import SHORT
 
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.ros import processes
-from musls_bringup.shipped import find_scenario
 from musls_description.config.schema import to_yaml
 
 pytestmark = [needs_ros(), pytest.mark.timeout(1200), pytest.mark.slow]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from ros_probe import needs_ros
 
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import main
 from musls_bringup.ros import processes
 from musls_bringup.ros.launching import AGENT_ARGUMENTS, ARGUMENTS, agent_nodes, launched_nodes
-from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
 

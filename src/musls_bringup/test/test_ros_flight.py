@@ -14,11 +14,11 @@ from ros_probe import needs_ros, own_domain
 from rosbags.rosbag2 import Reader
 
 from musls_analysis.recordings.readers import read_recording
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import main
-from musls_bringup.fly import FlyOptions, fly
+from musls_bringup.flight.fly import FlyOptions, fly
 from musls_bringup.ros import processes
 from musls_bringup.ros.graph_flight import fly_through_graph
-from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import MuslsError
 
 pytestmark = [needs_ros(), pytest.mark.timeout(1200)]

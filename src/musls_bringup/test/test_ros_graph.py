@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from ros_probe import needs_ros
 
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.ros import processes
-from musls_bringup.shipped import find_scenario
 from musls_description.config.schema import to_yaml
 from musls_sim.scenario.scenario import load_scenario
 

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from px4_helpers import install_agent, install_peer
 
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.ros import processes
 from musls_bringup.ros.launching import (
     ARGUMENTS,
@@ -27,7 +28,6 @@ from musls_bringup.ros.launching import (
     replay_nodes,
     shared_file,
 )
-from musls_bringup.shipped import find_scenario
 from musls_control.guard import GuardSettings
 from musls_control.mission.player import GoalSettings
 from musls_control.px4.offboard import OffboardSettings

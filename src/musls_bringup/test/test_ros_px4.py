@@ -9,10 +9,10 @@ import pytest
 from px4_helpers import children_of, install_agent, install_peer
 from ros_probe import needs_ros
 
-from musls_bringup.fly import FlyOptions
+from musls_bringup.catalogue.shipped import find_scenario
+from musls_bringup.flight.fly import FlyOptions
 from musls_bringup.ros import processes
 from musls_bringup.ros.graph_flight import check_px4, fly_through_graph
-from musls_bringup.shipped import find_scenario
 from musls_description.config.errors import MuslsError
 from musls_description.config.schema import to_yaml
 from musls_sim.px4.install import Px4Error

@@ -7,10 +7,10 @@ import pytest
 from ros_probe import Probe, needs_ros
 
 from musls_analysis.recordings.readers import read_recording
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import main
 from musls_bringup.ros import processes
 from musls_bringup.ros.launching import REAL_ARGUMENTS, real_nodes
-from musls_bringup.shipped import find_scenario
 
 pytestmark = [needs_ros(), pytest.mark.timeout(1200), pytest.mark.slow]
 

@@ -5,8 +5,8 @@ import csv
 import pytest
 from ros_probe import needs_ros
 
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.ros.rehearsal import chosen_faults, rehearse
-from musls_bringup.shipped import find_scenario
 
 pytestmark = [needs_ros(), pytest.mark.timeout(2400), pytest.mark.slow]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from ros_probe import FlightProbe, needs_ros
 
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import main
 from musls_bringup.ros import processes
 from musls_bringup.ros.launching import REAL_ARGUMENTS, real_nodes
-from musls_bringup.shipped import find_scenario
 from musls_control.px4.offboard import px4_topic
 from musls_description.config.schema import to_yaml
 from musls_description.system.drone import tip_radius_m

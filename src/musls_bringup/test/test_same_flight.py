@@ -11,8 +11,8 @@ from musls_analysis.comparison.compare import CompareOptions, compare_stage
 from musls_analysis.comparison.cycles import cut_alike, stage_windows
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.recordings.recording import without_number
-from musls_bringup.fly import fly_fast
-from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
+from musls_bringup.catalogue.shipped import SCENARIOS, find_scenario, names_in
+from musls_bringup.flight.fly import fly_fast
 from musls_description.numerics.rotations import roll_pitch_yaw
 from musls_sim.session.session import Session
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from musls_bringup.shipped import SCENARIOS, named_file, names_in
+from musls_bringup.catalogue.shipped import SCENARIOS, named_file, names_in
 from musls_description.config.errors import ConfigError
 
 

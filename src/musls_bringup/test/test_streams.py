@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from musls_bringup.cli import terminal
-from musls_bringup.cli.terminal import ProgressDisplay
+from musls_bringup.flight import progress
+from musls_bringup.flight.progress import ProgressDisplay
 
 MUSLS = [sys.executable, "-c", "import sys; from musls_bringup.cli import main; sys.exit(main())"]
 PATHS = {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -115,7 +115,7 @@ def test_without_a_terminal_there_are_lines_and_the_work_need_not_help(monkeypat
             return False
 
     monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.setattr(terminal, "LINE_EVERY_S", 0.001)
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.001)
     monkeypatch.setattr(sys, "stderr", Lines())
     with ProgressDisplay("circle", "compiling") as shown:
         shown.update("12.0 / 60 s   4.0x real time", 0.2)
@@ -138,12 +138,12 @@ def test_the_pace_of_each_of_several_flights_is_its_own(monkeypatch):
     """`--verify` shows two flights one after the other, which may be looked at at the same time."""
     shown, texts = ProgressDisplay("circle"), []
     monkeypatch.setattr(shown, "update", lambda text, share: texts.append(text))
-    progress = shown.flight()
+    observer = shown.flight()
     for _ in range(2):
         flown = SimpleNamespace(guidance=SimpleNamespace(planned_s=60.0), stage="circle")
         for time_s in (11.0, 12.0):
-            progress._next_s = 0.0
-            progress.observe(time_s, flown)
+            observer._next_s = 0.0
+            observer.observe(time_s, flown)
     assert ["real time" in text for text in texts] == [False, True, False, True]
 
 
@@ -168,7 +168,7 @@ def test_python_shows_progress_where_somebody_looks(monkeypatch, capsys, caplog)
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes this for a terminal
     shown = {}
     for quiet in (False, True):
-        monkeypatch.setattr("musls_bringup.api.is_watched", lambda: True)
+        monkeypatch.setattr("musls_bringup.api.simulation.is_watched", lambda: True)
         with caplog.at_level("INFO", logger="musls"):
             musls.fly(SHORT, quiet=quiet)
         shown[quiet] = capsys.readouterr().err

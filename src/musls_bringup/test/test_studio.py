@@ -19,7 +19,7 @@ from musls_bringup.cli import main
 from musls_description.config.errors import ConfigError
 
 pytest.importorskip("dash")
-from musls_bringup import studio
+from musls_bringup.studio import app as studio
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_runs_of_any_name_are_shown(site, here):
 
 STUDIO = """\
 import sys
-from musls_bringup import studio
+from musls_bringup.studio import app as studio
 server, address = studio.start(studio.Path("runs"), 0)
 long = ["mission.stages.0.duration_s=600"]
 flight = studio.FlightProcess("tiny.yaml", long, studio.Path("runs/long"))

@@ -12,9 +12,15 @@ from musls_analysis.comparison.summary import numbers_by_path
 from musls_analysis.sweep.montecarlo import study_of
 from musls_analysis.sweep.plan import Names, load_sweep, make_plan, wrong_column, wrong_path
 from musls_analysis.sweep.store import usual_metrics
+from musls_bringup.catalogue.shipped import (
+    SCENARIOS,
+    SWEEPS,
+    names_in,
+    sweep_path,
+    sweep_scenario_path,
+)
 from musls_bringup.cli import main
-from musls_bringup.fly import fly_run
-from musls_bringup.shipped import SCENARIOS, SWEEPS, names_in, sweep_path, sweep_scenario_path
+from musls_bringup.flight.fly import fly_run
 from musls_description.config.schema import to_data
 from musls_sim.scenario.scenario import load_scenario
 

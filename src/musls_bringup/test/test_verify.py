@@ -11,7 +11,7 @@ from musls_analysis.comparison.summary import numbers_by_path
 from musls_analysis.figures.convergence import Converged, Convergence
 from musls_analysis.recordings.recording import PoseTrack, RecordedEvent, Recording
 from musls_bringup.cli.app import main
-from musls_bringup.verify import check_verifiable, finer_scenario, fly_once
+from musls_bringup.flight.verify import check_verifiable, finer_scenario, fly_once
 
 
 def series(limit, error, order):

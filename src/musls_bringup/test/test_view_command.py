@@ -26,6 +26,24 @@ def test_png_of_a_csv_beside_it(csv, capsys):
         assert image.size == (1920, 1280)
 
 
+@pytest.mark.filterwarnings("always::FutureWarning")
+def test_old_options_work_and_say_what_replaces_them(csv, capsys):
+    assert main(["view", csv, "--out", "new.png", "--at", "9", "--camera", "-10,30,1.5"]) == 0
+    assert "warning" not in capsys.readouterr().err
+    old = ["--azimuth", "-10", "--elevation", "30", "--zoom", "1.5"]
+    assert main(["view", csv, "--png", "9", "--out", "old.png", *old]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    assert lines == [
+        f"musls: warning: musls view {option} is deprecated and ends with musls 0.3: "
+        "use --camera AZ,EL,ZOOM"
+        for option in old[::2]
+    ]
+    with Image.open("new.png") as new, Image.open("old.png") as old_image:
+        assert new.tobytes() == old_image.tobytes()
+    assert main(["view", csv, "--html", "page.html"]) == 0
+    assert "use --out FILE.html" in capsys.readouterr().err
+
+
 def test_two_recordings_as_a_gif(csv, tmp_path, capsys):
     late = write_lines(tmp_path / "late.csv", excerpt_lines(flight("shm", start_s=40.0)))
     args = ["view", csv, "--with", str(late), "--stage", "shm", "--gif", "--speed", "8"]
@@ -38,7 +56,7 @@ def test_two_recordings_as_a_gif(csv, tmp_path, capsys):
 
 def test_two_recordings_as_one_page(csv, tmp_path, capsys):
     late = write_lines(tmp_path / "late.csv", excerpt_lines(flight("shm", start_s=40.0)))
-    args = ["view", csv, "--with", str(late), "--shift", "-33", "--html", "both.html"]
+    args = ["view", csv, "--with", str(late), "--shift", "-33", "--out", "both.html"]
     assert main(args) == 0
     assert capsys.readouterr().out == "page in both.html\n"
     page = (tmp_path / "both.html").read_text()
@@ -56,14 +74,16 @@ def test_two_recordings_as_one_page(csv, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--png", "900"], ["--png 900", "must be a time from"]),
-        (["--png", "nan"], ["--png nan", "must be a time from"]),
+        (["--png", "900"], ["picture at 900 s", "must be a time from"]),
+        (["--png", "nan"], ["picture at nan s", "must be a time from"]),
+        (["--out", "a.png"], ["--at T", "give both"]),
+        (["--gif", "--at", "9"], ["--at T", "give both"]),
         (["--png", "9", "--gif"], ["--png and --gif", "choose one"]),
         (["--png", "9", "--out", "a.jpg"], ["a.jpg", "must end in .png"]),
         (["--png", "9", "--out", "absent/a.png"], ["absent/a.png", "no such folder"]),
         (["--png", "9", "--out", "old.png"], ["old.png exists", "--overwrite"]),
         (["--png", "9", "--fps", "3"], ["--fps and --speed"]),
-        (["--png", "9", "--shift", "3"], ["--shift and --skip-with are for --with"]),
+        (["--png", "9", "--shift", "3"], ["--shift is for --with"]),
         (["--png", "9", "--system", "x500_tri"], ["x500_tri", "x500_trio"]),
         (["--png", "9", "--system", "x500_duo"], ["3 drones recorded", "x500_duo has 2"]),
         (["--png", "9", "--offset", "load=1,2"], ["--offset load=1,2", "BODY=X,Y,Z"]),
@@ -79,8 +99,10 @@ def test_two_recordings_as_one_page(csv, tmp_path, capsys):
             ["--gif", "--stage", "square", "--with", "real.csv"],
             ["cycles of 'square' cannot be found"],
         ),
-        (["--save", "a.txt"], ["a.txt", "must end in .rrd"]),
-        (["--out", "a.png"], ["--out is for"]),
+        (["--out", "a.txt"], ["a.txt", "must end in one of .png, .gif, .mp4, .html, .rrd"]),
+        (["--web", "--out", "a.html"], ["--web and --out", "choose one"]),
+        (["--png", "9", "--camera", "10"], ["--camera", "AZ,EL or AZ,EL,ZOOM"]),
+        (["--png", "9", "--camera", "1,2,3,4"], ["--camera", "AZ,EL or AZ,EL,ZOOM"]),
     ],
 )
 def test_bad_input_is_one_line_and_no_file(csv, args, words, capsys):

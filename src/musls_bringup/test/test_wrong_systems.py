@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from musls_bringup.shipped import SCENARIOS
+from musls_bringup.catalogue.shipped import SCENARIOS
 from musls_description.config.errors import ConfigError
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session

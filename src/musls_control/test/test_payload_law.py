@@ -6,12 +6,11 @@ from ideal_cables import IdealCables
 
 from musls_control.controllers.nmpc.controller import DisturbanceObserver
 from musls_control.controllers.payload.allocation import givable_of, share_out, shares_of
-from musls_control.controllers.payload.cable_law import CABLE, COMMAND, LAW, payload_step
+from musls_control.controllers.payload.cable_law import CABLE, LAYOUT, payload_step
 from musls_control.controllers.payload.load_law import LOAD, attitude_reference, demand, gyroscopic
 from musls_control.controllers.payload.observer import observe
 from musls_control.estimate import MOTION
 from musls_description.numerics.arrays import grasp_matrix
-from musls_description.numerics.records import pack_tables
 from musls_description.numerics.rotations import from_roll_pitch_yaw, matrix_to_body
 
 G = 9.81
@@ -50,20 +49,15 @@ class Flight:
         cables["attachment"], cables["drone_mass"] = self.arms, drones
         cables["direction_gain"], cables["rate_gain"] = 36.0, 12.0
         cables["most_across"] = np.inf
-        arrays = {
-            "system": np.zeros(1, LAW), "load": load, "cables": cables, "shares": self.shares,
-            "null": np.zeros((0, 3 * n)), "places": np.zeros((0, 4)),
-            "gradients": np.zeros((0, 3 * n)), "binding": np.zeros(0),
-            "forces": np.zeros((3, n, 3)), "commands": np.zeros(n, COMMAND),
-        }  # fmt: skip
-        self.memory, self.views = pack_tables(arrays)
-        self.load, self.cables = self.views["load"], self.views["cables"]
+        arrays = {"load": load, "cables": cables, "shares": self.shares}
+        self.memory, self.law = LAYOUT.build(arrays)
+        self.load, self.cables = self.law.load, self.law.cables
 
     def force(self, state, reference):
         bodies = np.ascontiguousarray(state).view(MOTION).reshape(-1)
         present, tilt = parts(reference)
         payload_step(self.memory.ctypes.data, bodies, present, tilt, present)
-        return self.views["commands"]["force"].copy()
+        return self.law.commands["force"].copy()
 
     def start(self, shift=0.0):
         first = smooth(0.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import musls
-from musls_bringup.api import load_scenario
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_description.config.errors import ConfigError
 
 PUSH = {"kind": "poke", "when": {"time_s": 2.5}, "force_enu_n": [1.5, 0.5, 0.0], "duration_s": 1.0}

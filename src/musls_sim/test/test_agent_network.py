@@ -10,7 +10,7 @@ from test_agents import trio
 
 import musls
 from musls_analysis.recordings.bag import read_bag
-from musls_bringup.fly import FlyOptions, fly
+from musls_bringup.flight.fly import FlyOptions, fly
 from musls_control.agents.agent import EVERYBODY
 from musls_control.agents.network import Network, NetworkSpec
 from musls_description.config.errors import ConfigError

@@ -5,7 +5,7 @@ import pytest
 from test_agents import Talks
 
 import musls
-from musls_bringup.api import load_scenario
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_control.agents.silence import ages_of_lost, cut_off_drones, silence_of
 
 NAN = np.nan

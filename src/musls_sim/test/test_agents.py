@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import musls
-from musls_bringup.api import load_scenario
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_control.agents.agent import EVERYBODY, Agent
 from musls_control.agents.network import HEADER_BYTES, Network, NetworkSpec
 from musls_description.config.errors import ConfigError, MuslsError

@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pytest
 
-from musls_bringup.shipped import SCENARIOS
+from musls_bringup.catalogue.shipped import SCENARIOS
 from musls_control.controllers import Controller, ControlLevel
 from musls_control.mission.phase_end import LANDED
 from musls_description.config.errors import ConfigError

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from musls_bringup.api import load_scenario
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import build
 from musls_description.system.obstacles import WorldSpec, depth_and_normal, solids_of

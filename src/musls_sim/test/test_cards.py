@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from musls_bringup.shipped import SCENARIOS
+from musls_bringup.catalogue.shipped import SCENARIOS
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 

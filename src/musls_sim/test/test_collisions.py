@@ -7,7 +7,8 @@ import pytest
 from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 
-from musls_bringup.api import fly, load_scenario
+from musls_bringup.api.simulation import fly
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_description.config.errors import ConfigError
 from musls_description.system.contacts import TOUCH_M, gap_between
 from musls_description.system.drone import tip_radius_m

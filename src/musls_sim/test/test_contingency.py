@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from musls_bringup.api import load_scenario
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_bringup.cli.app import run
 from musls_control.brief.findings import findings
 from musls_control.estimate import Estimate

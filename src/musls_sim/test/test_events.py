@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from musls_bringup.api import load_scenario
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_bringup.cli.app import run
 from musls_control.controllers import Controller
 from musls_description.config.errors import ConfigError

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from musls_bringup.api import load_scenario
 from musls_bringup.before.verdict import as_data, judge, look
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_control.brief.brief import LimitsSpec
 from musls_control.brief.margins import (
     FormationMotion,
@@ -39,14 +39,14 @@ def moving(**changes):
 def test_at_rest_it_is_the_hanging_equilibrium():
     scenario = load_scenario("circle")
     hanging = hang(scenario.system, scenario.formation, load_pose=POSE)
-    forces = forces_of(scenario.brief, moving())
+    forces = forces_of(scenario.brief.hanging, moving())
     np.testing.assert_allclose(forces.thrust_enu_n, hanging.rest.drone_force_n, atol=1e-9)
 
 
 def test_tension_of_a_symmetric_cone():
     """C18: T = m_L g / (n cos alpha)."""
     scenario = load_scenario("quad")
-    forces = forces_of(scenario.brief, moving())
+    forces = forces_of(scenario.brief.hanging, moving())
     system = scenario.system
     cables = forces.thrust_enu_n - [0.0, 0.0, system.drones[0].mass_kg * G]
     cables[:, 2] -= system.cables[0].mass_kg * G  # at the load
@@ -67,7 +67,7 @@ def test_the_drones_give_what_the_whole_system_needs(name):
         velocity_enu_m_s=[1.0, -0.5, 0.2], acceleration_enu_m_s2=[0.6, 0.8, 0.5],
         wind_enu_m_s=[-3.0, 2.0, 0.0],
     )  # fmt: skip
-    forces = forces_of(scenario.brief, motion)
+    forces = forces_of(scenario.brief.hanging, motion)
     air = motion.wind_enu_m_s - motion.velocity_enu_m_s
     drag = (0.3 + 0.2 * system.n_drones) * air
     felt = np.array([0.0, 0.0, G]) + motion.acceleration_enu_m_s2
@@ -77,7 +77,7 @@ def test_the_drones_give_what_the_whole_system_needs(name):
 
 def test_one_drone_accelerates_its_load_like_a_pendulum():
     scenario = load_scenario("solo", {"system.drones.rotors.drag_n_s2_m_rad": 0.0})
-    forces = forces_of(scenario.brief, moving(acceleration_enu_m_s2=[3.0, 0.0, 0.0]))
+    forces = forces_of(scenario.brief.hanging, moving(acceleration_enu_m_s2=[3.0, 0.0, 0.0]))
     east, north, up = forces.thrust_enu_n[0]
     assert math.atan2(east, up) == pytest.approx(math.atan2(3.0, G), abs=1e-6)
     assert north == pytest.approx(0.0, abs=1e-6)
@@ -91,7 +91,8 @@ def test_wind_tilts_by_drag_over_weight():
         "system.drones.drag_n_s_m": [0.366, 0.366, 0.366],
         "system.load.drag_n_s_m": [0.0, 0.0, 0.0],
     })  # fmt: skip
-    east, _, up = forces_of(scenario.brief, moving(wind_enu_m_s=[10.0, 0.0, 0.0])).thrust_enu_n[0]
+    windy = forces_of(scenario.brief.hanging, moving(wind_enu_m_s=[10.0, 0.0, 0.0]))
+    east, _, up = windy.thrust_enu_n[0]
     assert math.degrees(math.atan2(-east, up)) == pytest.approx(2.13, abs=0.01)
 
 
@@ -99,8 +100,8 @@ def test_turning_formation_needs_centripetal_force():
     """Of drones at 1 m from the axis at 2 rad/s: 4 m/s2 inward, on top of what the cables do."""
     scenario = load_scenario("quad", {"system.drones.rotors.drag_n_s2_m_rad": 0.0})
     drone = scenario.system.drones[0]
-    turning = forces_of(scenario.brief, moving(yaw_rate_rad_s=2.0)).thrust_enu_n
-    still = forces_of(scenario.brief, moving()).thrust_enu_n
+    turning = forces_of(scenario.brief.hanging, moving(yaw_rate_rad_s=2.0)).thrust_enu_n
+    still = forces_of(scenario.brief.hanging, moving()).thrust_enu_n
     places, _ = scenario.formation.poses(np.zeros(3), POSE[3], scenario.system.n_drones)
     inward = -drone.mass_kg * 4.0 * places * [1.0, 1.0, 0.0]
     np.testing.assert_allclose(turning - still, inward, atol=1e-6)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from musls_bringup.api import load_scenario
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_control.autopilot import DroneSetpoints
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import relative, rotate, yaw_of

@@ -4,12 +4,11 @@ import numba
 import numpy as np
 import pytest
 
-from musls_bringup.shipped import SCENARIOS
+from musls_bringup.catalogue.shipped import SCENARIOS
 from musls_description.numerics.layout import Field, Gathered, Layout, Number
 from musls_sim.batch.batch import Batch
 from musls_sim.scenario.scenario import load_scenario
-from musls_sim.session.compiled_stages import fields
-from musls_sim.session.compiled_stages.fields import ALONE, LAYOUT, WORLD
+from musls_sim.session.compiled_stages.fields import ALONE, LAYOUT
 from musls_sim.session.session import Session
 
 BOARDS = "drones: [{level_tilt_rad: [0.02, 0.01], thrust_tilt_rad: [0.02, 0]}, {}, {}]"
@@ -69,43 +68,83 @@ def test_every_field_has_one_owner(flights):
     assert len(numbers) == len(set(numbers))
 
 
-OPENED = [name for name, field in LAYOUT.fields.items() if field.type is not None]
-
-
-@pytest.fixture(scope="module")
-def opened():
-    """Compiled function that opens every field: address, shape, and bytes between two rows."""
-    lines = ["def opened(address, out):", "    w = record_at(address, WORLD)"]
-    for k, name in enumerate(OPENED):
-        if LAYOUT.fields[name].shape:
-            lines += [f"    a = fields.{name}(w)", f"    out[{k}, 0] = a.ctypes.data"]
-            lines += [f"    out[{k}, 1] = a.strides[0]"]
-            shape = range(len(LAYOUT.fields[name].shape))
-            lines += [f"    out[{k}, {2 + i}] = a.shape[{i}]" for i in shape]
-        else:
-            lines += [f"    out[{k}, 0] = address_of(fields.{name}(w))"]
+def opened(layout):
+    """Compiled function that opens every field: address, bytes between two rows, shape."""
     from musls_description.numerics.records import address_of, record_at
 
-    scope = {"fields": fields, "record_at": record_at, "address_of": address_of, "WORLD": WORLD}
+    scope = {"record_at": record_at, "address_of": address_of, "RECORD": layout.record}
+    lines = ["def opened(address, out):", "    w = record_at(address, RECORD)"]
+    for k, field in enumerate(layout.fields.values()):
+        if field.type is None:
+            continue
+        scope[field.name] = layout.opener(field.name)
+        if field.shape:
+            lines += [f"    a = {field.name}(w)", f"    out[{k}, 0] = a.ctypes.data"]
+            lines += [f"    out[{k}, 1] = a.strides[0]"]
+            lines += [f"    out[{k}, {2 + i}] = a.shape[{i}]" for i in range(len(field.shape))]
+        else:
+            lines += [f"    out[{k}, 0] = address_of({field.name}(w))"]
     exec("\n".join(lines), scope)
     return numba.njit(scope["opened"])
 
 
-def test_every_field_is_opened_with_its_own_shape(flights, opened):
+def check_opened(layout, function, record, arrays):
+    """Compare what is opened with arrays by name; returns the names of those."""
+    out = np.zeros((len(layout.fields), 6), np.int64)
+    function(record.ctypes.data, out)
+    seen = set()
+    for field, (address, apart, *shape) in zip(layout.fields.values(), out.tolist(), strict=True):
+        array = arrays.get(field.name)
+        if field.type is None or array is None or not array.size:
+            continue
+        seen.add(field.name)
+        assert address == array.ctypes.data, field.name
+        if field.shape:
+            assert tuple(shape[: array.ndim]) == array.shape, field.name
+            assert apart == array.strides[0], field.name
+    return seen
+
+
+def test_every_field_is_opened_with_its_own_shape(flights):
+    function = opened(LAYOUT)
     seen = set()
     for _, record, arrays in flights.values():
-        out = np.zeros((len(OPENED), 6), np.int64)
-        opened(record.ctypes.data, out)
-        for name, (address, apart, *shape) in zip(OPENED, out.tolist(), strict=True):
-            array, field = arrays.get(name), LAYOUT.fields[name]
-            if array is None or not array.size:
-                continue
-            seen.add(name)
-            assert address == array.ctypes.data, name
-            if field.shape:
-                assert tuple(shape[: array.ndim]) == array.shape, name
-                assert apart == array.strides[0], name
+        seen |= check_opened(LAYOUT, function, record, arrays)
     assert len(seen) > 75
+
+
+NEVER = {"laws", "compliance"}
+"""Tables that these flights do not have."""
+
+
+def test_every_table_of_a_plant_is_opened_with_its_own_shape(flights):
+    plants = [session.plant for session, *_ in flights.values()]
+    layouts = {plant.layout for plant in plants}
+    assert len(layouts) == 3
+    for layout in layouts:
+        function = opened(layout)
+        seen = set()
+        for plant in plants:
+            if plant.layout is layout:
+                tables = vars(getattr(plant, plant.shape_table[0]))
+                moving = {"moving": getattr(plant, "moving", None)}
+                seen |= check_opened(layout, function, plant.record, tables | moving)
+        assert layout.fields.keys() - seen <= NEVER
+
+
+def test_tables_are_built_with_the_sizes_of_those_that_are_given():
+    rows = Field("rows", ("n", 3), float, "rows")
+    marks = Field("marks", ("n",), np.int64, "marks")
+    some = Field("some", ("n_some", 3), float, "those that count", "rows")
+    layout = Layout([Number("time", float, "time")], [rows, marks, some])
+    memory, tables = layout.build({"rows": np.ones((2, 3)), "time": 3.0})
+    system = tables.system
+    assert memory.nbytes == layout.record.itemsize + 8 * (2 * 3 + 2)
+    assert system["time"] == 3.0 and tables.marks.shape == (2,)
+    assert system["marks"] == tables.marks.ctypes.data - memory.ctypes.data
+    assert system["some"] == system["rows"] and system["n_some"] == 2
+    with pytest.raises(AttributeError, match="no table other"):
+        _ = tables.other
 
 
 def test_a_batch_has_what_the_flight_has_but_what_is_for_flights_alone():

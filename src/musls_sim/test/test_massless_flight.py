@@ -17,6 +17,7 @@ from musls_description.system.system_files import load_system
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion, RotorEfficiency
 from musls_sim.plants.massless.light_lines import MasslessPlant
+from musls_sim.plants.rigid_body import contact_step_s, corner_constants
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.scenario.scenario import load_scenario
@@ -70,6 +71,22 @@ def test_bodies_stand_on_the_ground_and_do_not_creep():
         plant.step(inputs)
     assert np.abs(plant.state.position_enu_m - then).max() < 1e-8
     assert plant.spurious_energy_j < 1e-4 and plant.happened == []
+    assert plant.refined_periods == 0  # the ground asks for no shorter steps than the air
+
+
+def test_the_fastest_motion_of_a_body_on_its_feet_is_damped_critically():
+    """Tilt about x of a frame on feet at (+-a, +-b, -h), which takes its slide along y with it."""
+    mass_kg, roll = 2.0, 0.02
+    a, b, h = 0.25, 0.3, 0.2
+    corners = np.array([[x, y, z] for x in (a, -a) for y in (b, -b) for z in (-h, 2.0 * h)])
+    inertia = np.diag([roll, roll, 0.04])
+    k, c = corner_constants(mass_kg, inertia, corners)
+    assert k == pytest.approx(mass_kg * 9.80665 / 4.0 / 5e-4)
+    slide, tilt = 4.0 / mass_kg, 4.0 * (b**2 + h**2) / roll
+    coupled = 16.0 * h**2 / (mass_kg * roll)
+    fastest = 0.5 * (slide + tilt) + np.sqrt(0.25 * (slide - tilt) ** 2 + coupled)
+    assert c * fastest == pytest.approx(2.0 * np.sqrt(k * fastest))
+    assert contact_step_s(mass_kg, inertia, corners) == pytest.approx(1.75 / np.sqrt(k * fastest))
 
 
 @pytest.mark.slow

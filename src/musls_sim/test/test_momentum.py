@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from plant_helpers import PlantInputs, advance, hovering_plant, momenta, trio, without_drag
 
-from musls_bringup.api import load_scenario
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_sim.plants.interface import CutCable
 from musls_sim.session.session import Session
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from musls_bringup.api import load_scenario
 from musls_bringup.before.verdict import judge
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_description.config.errors import ConfigError
 from musls_description.system.contacts import gap_between
 from musls_description.system.drone import propeller_radius_m

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from musls_bringup.api import load_scenario
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_control.brief.brief import read_brief
 from musls_control.estimate import Estimate
 from musls_control.guard import LOOK_EVERY_S, Guard

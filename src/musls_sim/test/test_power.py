@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from musls_bringup.api import load_scenario
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_description.config.schema import build, to_data
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_description.system.system_files import load_system

@@ -152,7 +152,7 @@ def test_bends_beyond_180_degrees_are_counted_the_other_way():
     for turn in (place_bodies, unwind):
         turn(t.system[0])
         place_bodies(t.system[0])
-        move_bodies(t.system[0], t.system[0]["rate"])
+        move_bodies(t.system[0], False)
         seen.append(t.bodies[["rotation", "position", "velocity", "omega"]].copy())
     for name in seen[0].dtype.names:
         np.testing.assert_allclose(seen[1][name], seen[0][name], atol=1e-12)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from musls_bringup.shipped import SCENARIOS
+from musls_bringup.catalogue.shipped import SCENARIOS
 from musls_sim.plants.interface import SimulationDiverged
 from musls_sim.recording.recorder import MemoryRecorder
 from musls_sim.recording.signals import Rate

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from plant_helpers import G, hovering_plant, trio
 
-from musls_bringup.api import fly
+from musls_bringup.api.simulation import fly
 from musls_description.config.errors import ConfigError
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
 from musls_analysis.comparison.summary import named_peaks
-from musls_bringup.api import fly
+from musls_bringup.api.simulation import fly
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.rigid_links.mechanism import NONE, SLACK, STRETCHED, set_positions

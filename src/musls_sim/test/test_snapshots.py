@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flight_helpers import session_with_bag
 
-from musls_bringup.shipped import SCENARIOS
+from musls_bringup.catalogue.shipped import SCENARIOS
 from musls_control.controllers import Controller
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.snapshots import Keeper

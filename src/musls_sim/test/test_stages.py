@@ -2,7 +2,7 @@
 
 import pytest
 
-from musls_bringup.shipped import SCENARIOS
+from musls_bringup.catalogue.shipped import SCENARIOS
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.session import Session
 from musls_sim.session.stages import asks_for_python

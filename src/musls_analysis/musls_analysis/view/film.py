@@ -70,7 +70,7 @@ def write_png(
     """Write the picture of a moment."""
     if not window_s[0] - 1e-9 <= time_s <= window_s[1] + 1e-9:
         raise ConfigError(
-            f"{subjects[0].recording.source}: --png {time_s:g}: must be a time from "
+            f"{subjects[0].recording.source}: picture at {time_s:g} s: must be a time from "
             f"{window_s[0]:.2f} to {window_s[1]:.2f} s"
         )
     picture = Picture(subjects, window_s, options, PNG_SCALE, framed_s=(time_s, time_s))

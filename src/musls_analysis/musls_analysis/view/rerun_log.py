@@ -97,7 +97,7 @@ def open_window() -> str:
     Raises:
         MuslsError: There is no display, or the viewer does not open it.
     """
-    others = "--web shows it in a browser, --save FILE.rrd, --png T, --gif and --mp4 write files"
+    others = "--web shows it in a browser, --out FILE writes a picture, film or page"
     if not has_display():
         raise MuslsError(f"no display for the viewer: {others}")
     (port,) = _free_ports(1)

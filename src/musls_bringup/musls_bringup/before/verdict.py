@@ -15,7 +15,7 @@ import numpy as np
 from musls_analysis.comparison.rotor_margins import least_margin
 from musls_analysis.comparison.summary import close_pass, flight_warnings
 from musls_analysis.recordings.recording import Recording
-from musls_bringup.fly import fly_fast, separation
+from musls_bringup.flight.fly import fly_fast, separation
 from musls_control.brief.findings import Finding, findings, refuse_standing
 from musls_control.brief.margins import Margins, margins_of
 from musls_description.config.errors import ConfigError, MuslsError
@@ -67,7 +67,7 @@ class Flown:
         seconds: Time that was flown.
         left_s: Time of the plan that was not.
         instead: Parts that were replaced by others than the scenario has; "" for none.
-        apart: Smallest distance of drones, see `musls_bringup.fly.separation`; None for one drone.
+        apart: Smallest distance of drones, see `flight.fly.separation`; None for one drone.
         stage: Stage in which the drones were closest.
         margin: Largest over needed thrust of the rotor that worked hardest once the load hung,
             its drone and time [s]; None where that is not known.

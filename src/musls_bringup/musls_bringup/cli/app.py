@@ -21,11 +21,11 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from musls_bringup import results
+from musls_bringup.catalogue.shipped import VERSION
 from musls_bringup.cli.terminal import tell
-from musls_bringup.shipped import VERSION
+from musls_bringup.flight import results
 from musls_description import ONE_THREAD
 from musls_description.config.errors import MuslsError, check_present_folder, near_names
 
@@ -175,6 +175,25 @@ EXIT_FAILURE = 1
 EXIT_BAD_INPUT = 2
 
 
+class SectionedCommand(TyperCommand):
+    """A command whose help shows options in sections, which their `rich_help_panel` names."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Writes arguments and options, those without a section first."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:  # hidden
+                continue
+            title = getattr(parameter, "rich_help_panel", None) or "Options"
+            is_argument = parameter.param_type_name == "argument"
+            sections.setdefault("Arguments" if is_argument else title, []).append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
 class LazyGroup(TyperGroup):
     """A command group that imports a subcommand when it is named."""
 
@@ -199,7 +218,7 @@ class LazyGroup(TyperGroup):
         if not isinstance(entry, typer.Typer):
             # What is no option of `musls test` goes to pytest.
             settings = {"ignore_unknown_options": name == "test"}
-            single.command(name, context_settings=settings)(entry)
+            single.command(name, cls=SectionedCommand, context_settings=settings)(entry)
             entry = single
         command = typer.main.get_command(entry)
         command.epilog = f"\b\nExample:\n  musls {example}"

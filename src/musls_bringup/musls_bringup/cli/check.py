@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import options
-from musls_bringup.cli.terminal import PREPARING, ProgressDisplay, new_console, new_table
-from musls_bringup.results import check_older
-from musls_bringup.shipped import find_scenario
+from musls_bringup.cli.terminal import new_console, new_table
+from musls_bringup.flight.progress import PREPARING, ProgressDisplay
+from musls_bringup.flight.results import check_older
 from musls_description.config.errors import MuslsError, writing
 
 if TYPE_CHECKING:
@@ -270,8 +271,8 @@ def formation(
     Prints thrust margins and what to paste into a scenario. Places that a scenario gives itself
     (formation.places_m) are always kept.
     """
+    from musls_bringup.before.formation import draw, pasted, propose, with_drones
     from musls_bringup.before.verdict import judge_system
-    from musls_bringup.formation import draw, pasted, propose, with_drones
     from musls_description.system.slung_system import MAX_CABLES, formation_of
     from musls_description.system.system_files import load_system
 
@@ -306,8 +307,8 @@ def draw_system(
 
     The drones are in the formation that a scenario without one of its own gets; nothing is flown.
     """
+    from musls_bringup.before.formation import draw, propose
     from musls_bringup.before.verdict import judge_system
-    from musls_bringup.formation import draw, propose
     from musls_description.system.slung_system import formation_of
     from musls_description.system.system_files import load_system
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from musls_bringup.cli.terminal import ProgressDisplay
+from musls_bringup.flight.progress import ProgressDisplay
 
 
 def run(
@@ -36,7 +36,7 @@ def run(
     The first flight starts at once then. Code in a folder also serves other machines: with the
     same version of Python and numba, and a processor that can do what the target says.
     """
-    from musls_bringup.precompile import WORK, Done, precompile, write_wheel
+    from musls_bringup.flight.precompile import WORK, Done, precompile, write_wheel
     from musls_description.config.errors import ConfigError, near_names
     from musls_description.numerics.code_cache import NATIVE, TARGETS
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import json
 from collections.abc import Callable
 from functools import partial
@@ -13,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from musls_bringup.catalogue.keys import schema_of
+from musls_bringup.catalogue.shipped import SCENARIOS, SWEEPS, names_in
 from musls_bringup.cli import options
 from musls_bringup.cli.terminal import new_console, new_table
-from musls_bringup.shipped import SCENARIOS, SWEEPS, names_in
-from musls_description.config.documented_keys import Key, Keys, json_schema, summary
+from musls_description.config.documented_keys import Key, Keys, summary
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.config.strict_yaml import read_yaml, shown
 from musls_description.system.system_files import SYSTEMS
@@ -64,16 +64,6 @@ MAX_FOUND = 40
 
 FILES = ("scenario", "system", "sweep")
 """Files that have a schema of their own."""
-
-
-@functools.cache
-def schema_of(file: str) -> dict[str, Any]:
-    """JSON schema of all keys of a "scenario", those of its system included, or of a "sweep"."""
-    if file == "sweep":
-        from musls_analysis.sweep.plan import SweepSpec as Spec
-    else:
-        from musls_sim.scenario.scenario import Scenario as Spec  # type: ignore[assignment]
-    return json_schema(Spec)
 
 
 # ---------- For the terminal

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from musls_bringup.catalogue.overrides import flight_overrides
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import options
-from musls_bringup.cli.terminal import PREPARING, ProgressDisplay, new_console, new_table, tell
-from musls_bringup.results import check_folder, chosen_folder
-from musls_bringup.shipped import find_scenario
+from musls_bringup.cli.terminal import new_console, new_table, tell
+from musls_bringup.flight.progress import PREPARING, ProgressDisplay
+from musls_bringup.flight.results import check_folder, chosen_folder
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,10 +28,15 @@ if TYPE_CHECKING:
 
     from musls_analysis.figures.convergence import Convergence
     from musls_bringup.before.planned import PlannedPhase
-    from musls_bringup.fly import Flight, FlyOptions
+    from musls_bringup.flight.fly import Flight, FlyOptions
     from musls_sim.scenario.scenario import Scenario
     from musls_sim.session.loop import Observer
     from musls_sim.session.session import Session
+
+
+PACE = "While it flies"
+ACCURACY = "How exact it is"
+"""Sections of the help."""
 
 
 def run(
@@ -39,12 +46,17 @@ def run(
     seed: options.Seed = None,
     autopilot: options.Autopilot = None,
     overwrite: options.Overwrite = False,
+    controller: options.OwnController = None,
+    force: options.Force = False,
+    allow_invalid: options.AllowInvalid = False,
+    report: options.Report = True,
     realtime: Annotated[
         bool | None,
         typer.Option(
             "--realtime/--fast",
             help="Fly no faster than real time.",
             show_default="fast, but with --live",
+            rich_help_panel=PACE,
         ),
     ] = None,
     live: Annotated[
@@ -52,45 +64,57 @@ def run(
         typer.Option(
             "--live",
             help="Show the flight in 3-D while it flies: a window, or a page on this machine.",
+            rich_help_panel=PACE,
         ),
     ] = False,
-    controller: options.OwnController = None,
-    force: options.Force = False,
-    allow_invalid: options.AllowInvalid = False,
-    report: options.Report = True,
     verify: Annotated[
         bool,
         typer.Option(
-            "--verify", help="Fly again with half and a quarter of the step: figures with errors."
+            "--verify",
+            help="Fly again with half and a quarter of the step: figures with errors.",
+            rich_help_panel=ACCURACY,
         ),
     ] = False,
     verify_segments: Annotated[
-        bool, typer.Option("--verify-segments", help="The same, with finer cables, too.")
+        bool,
+        typer.Option(
+            "--verify-segments",
+            help="The same, with finer cables, too.",
+            rich_help_panel=ACCURACY,
+        ),
     ] = False,
     verify_levels: Annotated[
         int,
-        typer.Option("--verify-levels", min=3, max=6, help="Steps that --verify compares."),
+        typer.Option(
+            "--verify-levels",
+            min=3,
+            max=6,
+            help="Steps that --verify compares.",
+            rich_help_panel=ACCURACY,
+        ),
     ] = 3,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Show phases and set-points instead of flying.")
+        bool,
+        typer.Option(
+            "--plan",
+            "--dry-run",
+            help="Check everything and show phases and set-points, but fly and write nothing.",
+        ),
     ] = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything, but fly and write nothing.")
-    ] = False,
 ) -> int:
     """Flies a scenario in the embedded simulator and reports on it."""
-    from musls_bringup.fly import FlyOptions
-    from musls_bringup.verify import check_verifiable
+    from musls_bringup.flight.fly import FlyOptions
+    from musls_bringup.flight.verify import check_verifiable
 
     flight_scenario = find_scenario(
-        scenario, options.flight_overrides(settings, seed, autopilot, controller)
+        scenario, flight_overrides(settings, seed, autopilot, controller)
     )
     if verify or verify_segments:
         check_verifiable(flight_scenario, segments=verify_segments, levels=verify_levels)
-    if plan or dry_run:
-        show_plan(flight_scenario, out, force=force, overwrite=overwrite, table=plan)
+    if plan:
+        show_plan(flight_scenario, out, force=force, overwrite=overwrite)
         return 0
     folder = chosen_folder(out, flight_scenario.name, overwrite=overwrite)
     flight_options = FlyOptions(
@@ -134,8 +158,8 @@ def _flown(
 
     `finer`: options of the flights with finer steps that follow; None for none.
     """
-    from musls_bringup.fly import FlightEnded, fly
-    from musls_bringup.verify import verify
+    from musls_bringup.flight.fly import FlightEnded, fly
+    from musls_bringup.flight.verify import verify
 
     with ProgressDisplay(scenario.name, PREPARING, quiet=quiet) as display:
 
@@ -164,7 +188,7 @@ def _flown(
 def _live_view(scenario: Scenario) -> Iterator[tuple[Callable[[Session], Observer], str | None]]:
     """Open the viewer; gives what makes its observer, and the address of its page if it is one."""
     from musls_analysis.view.live import LiveView, open_viewer
-    from musls_bringup.fly import SLACK_SHARE, slack_threshold_n
+    from musls_bringup.flight.fly import SLACK_SHARE, slack_threshold_n
 
     share_n = slack_threshold_n(scenario) / SLACK_SHARE
     with open_viewer(scenario.name, "preparing") as (stream, page):
@@ -278,9 +302,7 @@ def _print_figures(console: Console, summary: dict[str, Any]) -> None:
 # ---------- `musls fly --plan` and `--dry-run`
 
 
-def show_plan(
-    scenario: Scenario, out: Path | None, *, force: bool, overwrite: bool, table: bool
-) -> None:
+def show_plan(scenario: Scenario, out: Path | None, *, force: bool, overwrite: bool) -> None:
     """Check a scenario and print what it would do; nothing is flown."""
     from musls_bringup.before.planned import phases, prepare
 
@@ -290,16 +312,15 @@ def show_plan(
         warnings.simplefilter("always", UserWarning)
         components = prepare(scenario, force=force)
     console = new_console()
-    if table:
-        console.print(_table(phases(components.plan)))
-        places = scenario.formation
-        drones = scenario.system.n_drones
-        if scenario.hanging is not None and places.places_m is None:
-            console.print(
-                f"formation: {drones} drone{'' if drones == 1 else 's'} at radius "
-                f"{places.radius_m:.2f} m, {places.height_m:.2f} m above the load's set-point, "
-                f"drone 1 at {places.first_azimuth_rad:.2f} rad"
-            )
+    console.print(_table(phases(components.plan)))
+    places = scenario.formation
+    drones = scenario.system.n_drones
+    if scenario.hanging is not None and places.places_m is None:
+        console.print(
+            f"formation: {drones} drone{'' if drones == 1 else 's'} at radius "
+            f"{places.radius_m:.2f} m, {places.height_m:.2f} m above the load's set-point, "
+            f"drone 1 at {places.first_azimuth_rad:.2f} rad"
+        )
     margin = "" if scenario.hanging is None else f", {scenario.hanging.margin_sentence}"
     console.print(
         f"{scenario.name} can be flown by its plan: {components.plan.duration_s:.1f} s{margin}; "

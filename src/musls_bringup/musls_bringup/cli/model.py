@@ -10,7 +10,7 @@ import typer
 
 from musls_bringup.cli.options import Force, path_of, within
 from musls_bringup.cli.terminal import tell
-from musls_bringup.results import check_older
+from musls_bringup.flight.results import check_older
 from musls_description.config.errors import ConfigError, whole_file, writing
 
 if TYPE_CHECKING:

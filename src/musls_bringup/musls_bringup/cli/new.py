@@ -115,8 +115,8 @@ def write_system(
     fly: bool = False,
 ) -> None:
     """Write a system file, if what is in it hangs level and can be lifted."""
+    from musls_bringup.before.formation import propose
     from musls_bringup.before.verdict import judge_system
-    from musls_bringup.formation import propose
     from musls_description.hanging.hang import MIN_THRUST_MARGIN
     from musls_description.system.slung_system import formation_of
     from musls_description.system.system_files import build_system

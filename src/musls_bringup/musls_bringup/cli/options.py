@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from musls_bringup.shipped import SCENARIOS, names_in
+from musls_bringup.catalogue.shipped import SCENARIOS, names_in
+from musls_description.config.deprecation import Deprecation
 from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import shown
 
@@ -36,6 +37,12 @@ LARGEST_OFFSET_M = 100.0
 """Largest distance of a point of a body from its centre of mass."""
 
 
+FILES = "Files"
+PRINTED = "What is printed"
+READING = "What the recording does not say of itself"
+"""Sections of the help in which several commands have options."""
+
+
 def path_of(text: str) -> Path:
     """Path to write to, from a text of the command line."""
     if not text.strip():
@@ -47,7 +54,9 @@ def out_path(
     default: str | bool = True, help: str | None = "Output folder.", metavar: str = "DIR"
 ) -> Any:
     """The option of what a command writes; `default` says in words what it is without one."""
-    return typer.Option(parser=path_of, metavar=metavar, help=help, show_default=default)
+    return typer.Option(
+        parser=path_of, metavar=metavar, help=help, show_default=default, rich_help_panel=FILES
+    )
 
 
 def worker_count(default: str, help: str = "Number of worker processes.") -> Any:
@@ -65,19 +74,35 @@ Settings = Annotated[
     ),
 ]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the result of an earlier run.")
+    bool,
+    typer.Option(
+        "--overwrite", help="Replace the result of an earlier run.", rich_help_panel=FILES
+    ),
 ]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document instead of tables and sentences.")
+    bool,
+    typer.Option(
+        "--json",
+        help="Print one JSON document instead of tables and sentences.",
+        rich_help_panel=PRINTED,
+    ),
 ]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", help="Print nothing but warnings, errors and where results are.")
+    bool,
+    typer.Option(
+        "--quiet",
+        help="Print nothing but warnings, errors and where results are.",
+        rich_help_panel=PRINTED,
+    ),
 ]
 FlyOnce = Annotated[
     bool,
     typer.Option("--fly", help="Lift a metre, hold and land with it, in memory: takes seconds."),
 ]
-Report = Annotated[bool, typer.Option("--report/--no-report", help="Write report.html.")]
+Report = Annotated[
+    bool,
+    typer.Option("--report/--no-report", help="Write report.html.", rich_help_panel=FILES),
+]
 
 
 Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers.")]
@@ -105,49 +130,13 @@ Force = Annotated[
 ]
 
 
-def flight_overrides(
-    settings: list[str] | None,
-    seed: int | None,
-    autopilot: str | None,
-    controller: str | None,
-) -> list[str]:
-    """Overrides that the options of a flight stand for, as for `--set`."""
-    overrides = [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
-    if autopilot is not None:
-        overrides.append(f"autopilot.kind={autopilot}")
-    # Which controller comes first: what is set of it (`--set controller.output=direct`) is its.
-    return overrides if controller is None else [*_named(controller, overrides), *overrides]
-
-
-def _named(controller: str, settings: list[str]) -> list[str]:
-    """Overrides that name a controller (raises ConfigError if settings name another)."""
-    for setting in settings:
-        key, _, value = setting.partition("=")
-        if key.strip() in ("controller", "controller.kind") and value.strip() != controller:
-            raise ConfigError(
-                f"--controller {shown(controller)} and --set {shown(setting)}: give one of them"
-            )
-    if controller.endswith(".onnx"):
-        policy = Path(controller).absolute()
-        return ["controller.kind=learned", f"controller.policy={policy}"]
-    if controller.endswith(".py"):
-        raise ConfigError(
-            f"--controller {shown(controller)}: name the class in the file: "
-            f"{shown(controller)}:CLASS"
-        )
-    if ":" not in controller:
-        below = any(setting.strip().startswith("controller.") for setting in settings)
-        return [f"controller={{kind: {controller}}}" if below else f"controller={controller}"]
-    source = Path(controller).absolute() if ".py:" in controller else controller
-    return ["controller.kind=python", f"controller.source={source}"]
-
-
 RecordedPoints = Annotated[
     list[str] | None,
     typer.Option(
         metavar="BODY=X,Y,Z",
         help="Recorded point of a body in its own frame, from its centre of mass [m]; "
         "BODY is load, drone_1, ... or drones; may be repeated.",
+        rich_help_panel=READING,
     ),
 ]
 RealFlights = Annotated[
@@ -211,3 +200,26 @@ def pair(text: str, option: str, form: str) -> tuple[str, str]:
     if not (name and equals and value):
         raise ConfigError(f"{option} {shown(text)}: must be {form}")
     return name, value
+
+
+# ---------- Old options
+
+OLD_OPTIONS = {
+    (command, option): Deprecation(f"musls {command} {option}", new, "0.2")
+    for command, option, new in (
+        ("view", "--save", "--out FILE.rrd"),
+        ("view", "--html", "--out FILE.html"),
+        ("view", "--azimuth", "--camera AZ,EL,ZOOM"),
+        ("view", "--elevation", "--camera AZ,EL,ZOOM"),
+        ("view", "--zoom", "--camera AZ,EL,ZOOM"),
+        ("view", "--skip-with", "--shift S"),
+    )
+}
+"""Options that still work for one more release, and warn, by command and option."""
+
+
+def warn_of_old(command: str, **options: object) -> None:
+    """Warn of the old options that were given, that is, which are not None."""
+    for name, value in options.items():
+        if value is not None:
+            OLD_OPTIONS[command, f"--{name.replace('_', '-')}"].warn(3)

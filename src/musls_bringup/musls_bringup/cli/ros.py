@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from musls_bringup.catalogue.overrides import flight_overrides
+from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import options
-from musls_bringup.cli.terminal import ProgressDisplay
-from musls_bringup.results import chosen_folder
-from musls_bringup.shipped import find_scenario
+from musls_bringup.flight.progress import ProgressDisplay
+from musls_bringup.flight.results import chosen_folder
 
 app = typer.Typer(
     name="ros",
@@ -68,11 +69,11 @@ def fly(
     Simulator, formation, offboard and recorder.
     """
     from musls_bringup.cli.fly import conclude
-    from musls_bringup.fly import FlyOptions
+    from musls_bringup.flight.fly import FlyOptions
     from musls_bringup.ros.graph_flight import fly_through_graph
 
     flight_scenario = find_scenario(
-        scenario, options.flight_overrides(settings, seed, autopilot, controller)
+        scenario, flight_overrides(settings, seed, autopilot, controller)
     )
     folder = chosen_folder(out, f"{flight_scenario.name}_ros", overwrite=overwrite)
     flight_options = FlyOptions(overwrite=overwrite, realtime=realtime, force=force, report=report)

@@ -7,6 +7,8 @@ must be survived, and a Monte Carlo of the choice.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,10 +21,10 @@ from musls_analysis.sweep.montecarlo import MonteCarlo, share
 from musls_analysis.sweep.plan import Run
 from musls_analysis.sweep.run import sweep_executor
 from musls_analysis.sweep.store import Store, make_rows
-from musls_bringup.api import plan_montecarlo
+from musls_bringup.api.studies import plan_montecarlo
 from musls_bringup.design.files import scenario_text, system_text
 from musls_bringup.design.flights import Hangar, Outcome, Trial, outcome_of
-from musls_bringup.design.question import Question, battery_of
+from musls_bringup.design.question import Question, Requirements, battery_of
 from musls_bringup.design.search import Design, Fleet, Rejection, Static, search
 from musls_control.child_processes import worker_count
 from musls_description.config.errors import ConfigError, writing
@@ -50,6 +52,9 @@ MOST_FLIGHTS = 64
 MOST_FLEETS = 5
 """Fleets that are flown in the model that was asked for, the lightest ones."""
 
+MOST_LACKS = 4
+"""Things that worlds lack which are told, those of most worlds."""
+
 MORE_TENSION = 1.05
 """Reserve over a flown tension with which a thicker cable is chosen."""
 
@@ -67,7 +72,7 @@ class Choice:
     Attributes:
         design: The design.
         flights: Outcomes of its flights with all drones.
-        losses: Outcomes of its flights in which a drone is lost.
+        losses: Outcomes of its flights in which a drone is lost, two of each with different noise.
         cheaper: The next cheaper fleet that was rejected; None where there is none.
     """
 
@@ -108,6 +113,14 @@ class Choice:
         return min(self.flights, key=lambda o: np.inf if o.margin is None else o.margin)
 
     @property
+    def worse_losses(self) -> list[Outcome]:
+        """Of each lost drone the flight in which the load came down faster."""
+        worse: dict[int | None, Outcome] = {}
+        for outcome in sorted(self.losses, key=lambda o: o.sink_m_s):
+            worse[outcome.trial.lost] = outcome
+        return sorted(worse.values(), key=lambda o: o.trial.lost or 0)
+
+    @property
     def worst_loss(self) -> Outcome | None:
         """The loss in which the load came down fastest; None where none was flown."""
         return max(self.losses, key=lambda o: o.sink_m_s, default=None)
@@ -139,8 +152,9 @@ class Choice:
         """What becomes of the load after the loss of any one drone."""
         if not self.losses:
             return "not flown"
-        on = sum(any("goes on" in line for line in loss.events) for loss in self.losses)
-        ways = {"carried on": on, "set down": len(self.losses) - on}
+        number = self.design.number
+        on = number - len({loss.trial.lost for loss in self.losses if not loss.carried_on})
+        ways = {"carried on": on, "set down": number - on}
         return ", ".join(f"{way} ({count})" for way, count in ways.items() if count)
 
 
@@ -175,6 +189,7 @@ class Answer(ShownResult):
         peak: Largest tension of its worst flight with the whole, half and a quarter of the step;
             None where that was not flown.
         shares: Shares of the worlds that keep what is required, by the number of the choice.
+        lacking: What most of the other worlds lack first, by the number of the choice.
         looked_at: Number of formations that were solved.
         flights: Number of flights.
         cpu_s: Processor time of the flights of this session.
@@ -192,6 +207,7 @@ class Answer(ShownResult):
     made_as: str = ""
     peak: Converged | None = None
     shares: Mapping[int, float] = field(default_factory=dict)
+    lacking: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def rows(self) -> Rows[dict[str, Any]]:
@@ -213,6 +229,15 @@ class Answer(ShownResult):
             if rejection.airframe not in last or rejection.design is not None:
                 last[rejection.airframe] = rejection
         return "; ".join(f"{entry.name}: {entry.why}" for entry in last.values())
+
+    @property
+    def passed_over(self) -> Iterator[str]:
+        """Why cheaper choices are not the one that is shown, one line each."""
+        for k, kept in self.shares.items():
+            if k < self.picked and kept < self.shares[self.picked]:
+                fleet = _fleet_of(self.choices[k - 1].design)
+                lacks = ", ".join(f"{text} ({n})" for text, n in self.lacking[k].items())
+                yield f"choice {k}, {fleet}: {100 * kept:.0f} % of its worlds keep it; {lacks}"
 
     def scenario_data(self, number: int = 1) -> dict[str, Any]:
         """The flight of a choice as a scenario's data, its system written out."""
@@ -290,6 +315,8 @@ class Answer(ShownResult):
         for k, choice in enumerate(self.choices, start=1):
             if choice.cheaper is not None:
                 yield f"cheaper than {k}: {choice.cheaper.name} fails: {choice.cheaper.why}"
+        for line in self.passed_over:
+            yield f"not shown: {line}"
         if self.worlds is not None:
             kept = self.worlds.kept
             yield (
@@ -376,16 +403,28 @@ def _in_detail(found: Answer, hangar: Hangar, pick: int | None) -> Answer:
 def _in_worlds(found: Answer, hangar: Hangar, numbers: Iterable[int]) -> Answer:
     """The answer with the Monte Carlo of the first choice that most worlds do not break."""
     shares: dict[int, float] = {}
+    lacking: dict[int, Mapping[str, int]] = {}
     best = found
     for number in numbers:
         one = replace(found, picked=number)
         worlds, peak = _worlds(one, hangar)
         shares[number] = worlds.kept["mean"]
+        lacking[number] = _first_lacks(worlds.outcomes, found.question.requirements)
         if shares[number] >= max(shares.values()):
             best = replace(one, worlds=worlds, peak=peak)
         if shares[number] >= MOST_WORLDS:
             break
-    return replace(best, shares=shares, flights=hangar.flights, cpu_s=hangar.cpu_s)
+    return replace(best, shares=shares, lacking=lacking, flights=hangar.flights, cpu_s=hangar.cpu_s)
+
+
+def _first_lacks(outcomes: Sequence[Outcome], required: Requirements) -> Mapping[str, int]:
+    """What flights lack first, in the words before its numbers, and how many of them."""
+    lacks = Counter(
+        re.split(r" (?:within|with|at)? ?[-\d]|:", text)[0]
+        for outcome in outcomes
+        for text in outcome.lacks(required)[:1]
+    )
+    return dict(lacks.most_common(MOST_LACKS))
 
 
 class _Selection:
@@ -461,19 +500,27 @@ class _Selection:
     def _losses(
         self, designs: Sequence[Design], flights: Sequence[Sequence[Outcome]]
     ) -> list[list[Outcome]]:
-        """Flights in which each drone is lost: of two first, of the others where these survive."""
+        """Flights in which each drone is lost.
+
+        Of two drones first, of the others where these survive, then of each with other noise: how
+        a load comes down beside a drone that lies there hangs on little.
+        """
         flown: list[list[Outcome]] = [[] for _ in designs]
-        for begins in (True, False) if self.required.survives_one else ():
+        for wave in range(3) if self.required.survives_one else ():
             trials = []
             for one, whole, lost in zip(designs, flights, flown, strict=True):
                 first = {1, one.number // 2 + 1}
-                numbers = [k for k in range(1, one.number + 1) if (k in first) == begins]
+                every = range(1, one.number + 1)
+                numbers = (first, set(every) - first, every)[wave]
                 fails = self._lacks([*whole, *lost])
                 wind_deg = _windiest(whole)
-                trials.append([] if fails else [Trial(one, wind_deg, k) for k in numbers])
+                noise = int(wave == 2)
+                trials.append(
+                    [] if fails else [Trial(one, wind_deg, k, noise=noise) for k in numbers]
+                )
             for lost, more in zip(flown, self._fly(trials, "each drone lost"), strict=True):
                 lost += more
-        return [sorted(lost, key=lambda outcome: outcome.trial.lost or 0) for lost in flown]
+        return flown
 
     def _hang(self, designs: Sequence[Design]) -> dict[str, list[Outcome]]:
         """Outcomes of designs that hang in gusts on massless cables, by their names."""

@@ -7,6 +7,7 @@ a file by the hash of its settings, so that a search that was broken off goes on
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -20,11 +21,11 @@ from musls_analysis.sweep.montecarlo import study_of
 from musls_analysis.sweep.plan import Plan, Run, run_id
 from musls_analysis.sweep.run import SweepProgress, run_sweep
 from musls_analysis.sweep.store import FINISHED, Store, usual_metrics
+from musls_bringup.catalogue.shipped import SCENARIOS
 from musls_bringup.design.question import Question, Requirements
 from musls_bringup.design.search import Design
-from musls_bringup.fly import Flight, fly_run
-from musls_bringup.shipped import SCENARIOS
-from musls_bringup.verify import chosen_step_s, finer_scenario
+from musls_bringup.flight.fly import Flight, fly_run
+from musls_bringup.flight.verify import chosen_step_s, finer_scenario
 from musls_control.mission.contingency import MIN_DRONES
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_data
@@ -67,7 +68,8 @@ LOOK_S = 0.1
 """Time over which the load's speed is taken."""
 
 HARDEST_M_S = 1.0
-"""Fastest at which a load may come down after a loss: it falls so fast from 5 cm."""
+"""Fastest at which a load may come down after a loss, on the ground or on the drone that lies
+there: it falls so fast from 5 cm."""
 
 
 def fly_and_watch_load(scenario: Scenario, folder: Path | None = None) -> Flight:
@@ -89,6 +91,7 @@ class Trial:
         wind_deg: Direction of the wind, from the load's x axis; None in still air.
         lost: Number of the drone that is lost; None for none.
         quick: Whether it only hangs in the air, on massless cables.
+        noise: Number that is added to the question's seed of noise.
         parts: Steps of the physics into which each is cut, to see how well peaks are converged.
     """
 
@@ -96,6 +99,7 @@ class Trial:
     wind_deg: float | None = None
     lost: int | None = None
     quick: bool = False
+    noise: int = 0
     parts: int = 1
 
     @property
@@ -103,7 +107,8 @@ class Trial:
         """Short name for messages."""
         where = "" if self.wind_deg is None else f"wind towards {self.wind_deg:g} deg"
         lost = "" if self.lost is None else f"drone {self.lost} lost"
-        return ", ".join(filter(None, [where, lost])) or "still air"
+        noise = "other noise" if self.noise else ""
+        return ", ".join(filter(None, [where, lost, noise])) or "still air"
 
     def data(self, question: Question) -> dict[str, Any]:
         """Scenario as plain data."""
@@ -129,7 +134,7 @@ class Trial:
             "cable_model": "massless" if self.quick else model,
             "wind": question.wind_keys(self.wind_deg or 0.0),
             "start": "air" if self.quick else "ground",
-            "seed": question.seed,
+            "seed": question.seed + self.noise,
         }
         if survives and not self.quick:
             data["contingency"] = CONTINGENCY
@@ -213,13 +218,28 @@ class Outcome:
     landed: bool = False
     events: Sequence[str] = ()
 
+    @property
+    def carried_on(self) -> bool:
+        """Whether the mission went on after a loss, and the load was not set down later."""
+        decided = [line for line in self.events if "goes on" in line or "set down" in line]
+        return bool(decided) and "goes on" in decided[-1]
+
+    @property
+    def faults(self) -> list[str]:
+        """Why it is no valid flight, but for a load that is laid on the drone that was lost."""
+        laid = re.compile(
+            rf"collision at [\d.]+ s: load and drone_{self.trial.lost} at ([\d.]+) m/s"
+        )
+        matches = [(text, laid.fullmatch(text)) for text in self.warnings]
+        return [text for text, match in matches if not match or float(match[1]) > HARDEST_M_S]
+
     def lacks(self, required: Requirements) -> list[str]:
         """Requirements that this flight does not keep, one line each."""
         if self.failure:
             return [self.failure]
         design = self.trial.design
         lost = self.trial.lost is not None
-        found = list(self.warnings)
+        found = self.faults
         if not (self.landed or self.trial.quick):
             found.append("the drones have not landed at its end")
         if not lost and self.given_up:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from musls_analysis.sweep.store import Store, write_table
 from musls_analysis.view.film import write_png
 from musls_analysis.view.page import picture, templates
 from musls_analysis.view.picture import NARROW, PictureOptions
+from musls_bringup.before.formation import Proposal, draw
 from musls_bringup.design.answer import MARK, VARIES, Answer, Choice
 from musls_bringup.design.flights import (
     HOLD_S,
@@ -34,8 +33,7 @@ from musls_bringup.design.flights import (
 )
 from musls_bringup.design.question import Question, battery_of
 from musls_bringup.design.search import Rejection, materials_for
-from musls_bringup.fly import fly_in_memory, program
-from musls_bringup.formation import Proposal, draw
+from musls_bringup.flight.fly import fly_in_memory, program
 from musls_control.brief.margins import hanging_forces, margins
 from musls_description.config.errors import writing
 from musls_sim.scenario.scenario import load_scenario
@@ -191,13 +189,14 @@ def _of_choice(found: Answer, folder: Path) -> dict[str, Any]:
         "check": check,
         "draw": f"{program()} draw {shlex.quote(str(file.with_name(file.stem + '_system.yaml')))}",
         "flights": [(o, _command(file, o, choice, question)) for o in choice.flights],
-        "losses": [(o, _command(file, o, choice, question)) for o in choice.losses],
+        "losses": [(o, _command(file, o, choice, question)) for o in choice.worse_losses],
         "materials": [
             (name, f"{1e3 * size:g}", f"{1e3 * mass:.3g}") for name, size, mass in materials
         ],
         "pictures": {name: picture(path.read_bytes()) for name, path in pictures.items()},
         "peak": "" if found.peak is None else found.peak.text("N"),
-        "lacking": [] if worlds is None else _lacking(found),
+        "passed_over": list(found.passed_over),
+        "lacking": list(found.lacking.get(found.picked, {}).items()),
         "statistics": [] if worlds is None else _statistics(found),
         "varied": [] if worlds is None else _varied(worlds.vary),
         "montecarlo": f"{program()} montecarlo {shlex.quote(str(file))} --vary "
@@ -215,6 +214,8 @@ def _command(file: Path, outcome: Outcome, choice: Choice, question: Question) -
     if trial.wind_deg != own.wind_deg:
         mean = question.wind_keys(trial.wind_deg or 0.0)["mean_enu_m_s"]
         words += ["--set", f"wind.mean_enu_m_s={mean}"]
+    if trial.noise:
+        words += ["--set", f"seed={question.seed + trial.noise}"]
     if trial.lost is not None:
         words += ["--set", f"events={json.dumps([loss_event(trial.lost)])}"]
     return shlex.join(words)
@@ -254,17 +255,6 @@ def _statistics(found: Answer) -> list[list[str]]:
         ends = f"{scale * row['least']:.3g} to {scale * row['largest']:.3g}"
         rows.append([f"{text} {unit}".strip(), *cells, ends])
     return rows
-
-
-def _lacking(found: Answer) -> list[tuple[str, int]]:
-    """What worlds lack, in the words before its numbers, and how many of them."""
-    assert found.worlds is not None
-    lacks = Counter(
-        re.split(r" (?:within|with|at)? ?[-\d]|:", text)[0]
-        for outcome in found.worlds.outcomes
-        for text in outcome.lacks(found.question.requirements)[:1]
-    )
-    return lacks.most_common(4)
 
 
 def _with_ends(row: Mapping[str, Any], key: str, scale: float) -> str:

@@ -17,17 +17,14 @@ import numpy as np
 
 from musls_bringup.design.question import MOST_DRONES, Question, battery_of
 from musls_bringup.new.templates import ROPE_LINKS, cable_length_m, rope_for
-from musls_control.brief.brief import Brief
 from musls_control.brief.findings import LIGHT_SEGMENT_KG
 from musls_control.brief.margins import FormationMotion, forces_of, hanging_forces, margins
 from musls_control.mission.contingency import MIN_DRONES
-from musls_control.mission.spec import MissionSpec
-from musls_control.trajectories.straight import Hold
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.cone import with_places
 from musls_description.hanging.fitting import CENTRAL_M, proposed_places_m
 from musls_description.hanging.hang import Hanging, hang, shown_beside
-from musls_description.hanging.tree import tips_apart_m
+from musls_description.hanging.tree import beside_load_m, tips_apart_m
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import tip_radius_m
@@ -133,13 +130,13 @@ class Design:
     @property
     def apart_m(self) -> float:
         """Least distance of rotor tips, in formation and on the ground."""
-        return min(self.hanging.tips_apart_m, _ground_tips_m(self.hanging))
+        on_ground_m = tips_apart_m(self.system, _standing_m(self.hanging))
+        return min(self.hanging.tips_apart_m, on_ground_m)
 
     @cached_property
     def room_m(self) -> float:
         """Diameter of the circle on the ground in which the drones stand before the flight."""
-        places, _ = self.hanging.on_ground.bodies(self.system)
-        reach = np.linalg.norm(places[1:, :2] - places[0, :2], axis=1)
+        reach = np.linalg.norm(_standing_m(self.hanging)[:, :2], axis=1)
         return float(2.0 * (reach + [tip_radius_m(d) for d in self.system.drones]).max())
 
     @property
@@ -343,13 +340,16 @@ class Fleet:
         lengths = [float(f"{share * usual_m:.2g}") for share in LENGTHS]
         flat = self.number == 1
         cones = [0.0] if flat else list(CONES_DEG) if fixed.cone_deg is None else [fixed.cone_deg]
+        ways = _directions(hooks_m)
+        if self.question.requirements.survives_one:
+            ways = [*_to_both_sides(hooks_m), *ways]
         load = self.question.cargo.load(hooks_m)
         chosen = lengths if fixed.length_m is None else [fixed.length_m]
         found = False
         for length_m in chosen:
             for cone_deg in cones:
                 system = self._system(hooks_m, load, length_m, cone_deg)
-                for slopes in _directions(hooks_m):
+                for slopes in ways:
                     places = _leaning(system, math.tan(math.radians(cone_deg)) * slopes)
                     design = self._hung(system, places, cone_deg)
                     if design is not None:
@@ -378,7 +378,10 @@ class Fleet:
             return None
         if hanging.tilt_rad > STEEPEST_RAD or hanging.shares.min() < LEAST_SHARE:
             return None
-        if _ground_tips_m(hanging) < self.question.requirements.gap_m(self.drone):
+        standing_m = _standing_m(hanging)
+        if beside_load_m(system, standing_m) == 0.0:
+            return None
+        if tips_apart_m(system, standing_m) < self.question.requirements.gap_m(self.drone):
             return None
         cable = system.cables[0]
         assert cable.material is not None
@@ -428,19 +431,12 @@ class Fleet:
         speed = self.question.strongest_m_s
         margin = hanging.thrust_margin
         tension_n = float(hanging.rest.load_end_tension_n.max())
-        brief = Brief(
-            name=design.system.name,
-            system=design.system,
-            mission=MissionSpec(stages=(Hold(position_m=(0.0, 0.0, 1.0), duration_s=1.0),)),
-            formation=hanging.formation,
-        )
-        vars(brief)["hanging"] = hanging  # of the cached property, not to be solved again
         still = np.zeros(3)
         for angle in np.radians(DIRECTIONS_DEG) if speed > 0.0 else ():
             wind = speed * np.array([math.cos(angle), math.sin(angle), 0.0])
             motion = FormationMotion(np.zeros(4), still, still, 0.0, 0.0, wind)
             try:
-                forces = forces_of(brief, motion)
+                forces = forces_of(hanging, motion)
             except ConfigError:  # nothing hangs there in such a wind
                 margin = 0.0
                 continue
@@ -465,10 +461,10 @@ def _spread(designs: Sequence[Design]) -> list[Design]:
     return found
 
 
-def _ground_tips_m(hanging: Hanging) -> float:
-    """Least distance of rotor tips where the drones stand round the load."""
+def _standing_m(hanging: Hanging) -> Array:
+    """Places in which the drones stand on the ground round the load, (n, 3), from the load."""
     places, _ = hanging.on_ground.bodies(hanging.system)
-    return tips_apart_m(hanging.system, places[1:])
+    return np.asarray(places[1:] - places[0])
 
 
 def diameters_m(
@@ -514,6 +510,26 @@ def _directions(hooks_m: Array) -> list[Array]:
         lengths = np.linalg.norm(alike, axis=1, keepdims=True)
         found.append(alike / np.maximum(lengths, 1e-9))
     return found
+
+
+def _to_both_sides(hooks_m: Array) -> list[Array]:
+    """Slopes of cables of hooks in a line to alternate sides of it, (n, 2); none for others.
+
+    A drone above a beam that is lost would fall on it. The forces of even shares balance: the part
+    that would push or turn the load is taken from the alternating signs.
+    """
+    n = len(hooks_m)
+    outwards = hooks_m[:, :2] - hooks_m[:, :2].mean(axis=0)
+    _, sizes, axes = np.linalg.svd(outwards, full_matrices=False)
+    if n < 4 or sizes[0] < CENTRAL_M or sizes[1] > 1e-3 * sizes[0]:
+        return []
+    along = outwards @ axes[0]
+    order = np.argsort(np.argsort(along))
+    signs = np.where(order % 2, 1.0, -1.0)
+    signs -= signs.mean() + along * (along @ signs) / (along @ along)
+    across = np.array([-axes[0, 1], axes[0, 0]])
+    slopes = outwards / np.abs(along).max() + np.outer(signs / np.abs(signs).max(), across)
+    return [slopes / np.linalg.norm(slopes, axis=1).max()]
 
 
 def _leaning(system: SlungLoadSystem, slopes: Array) -> Array:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from musls_analysis.recordings.recording import CableTrack, PoseTrack, Recording
 from musls_analysis.scene import Subject
 from musls_analysis.view.picture import Picture, PictureOptions
-from musls_bringup.api import load_scenario
+from musls_bringup.catalogue.scenarios import load_scenario
 from musls_control.controllers import ControlSetup
 from musls_control.controllers.learned import (
     LARGEST_SEEN,

@@ -29,10 +29,10 @@ from musls_analysis.sweep.plan import Metric
 from musls_analysis.sweep.store import chosen_metric
 from musls_analysis.view.page import picture, templates
 from musls_bringup.before.verdict import as_data, judge
-from musls_bringup.fly import fly_run, program
+from musls_bringup.catalogue.shipped import find_scenario, named_file
+from musls_bringup.flight.fly import fly_run, program
+from musls_bringup.flight.results import StopRequested, result_folder
 from musls_bringup.papers.reproduce import ReproduceOptions, reproduce
-from musls_bringup.results import StopRequested, result_folder
-from musls_bringup.shipped import find_scenario, named_file
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import Finite, build, spec
 from musls_description.config.strict_yaml import read_yaml

@@ -32,10 +32,10 @@ from musls_analysis.estimation.drones import DroneFit, identify, write_fit
 from musls_analysis.paper import flights
 from musls_analysis.recordings.readers import ReadOptions, read_recording
 from musls_analysis.recordings.recording import Recording
-from musls_bringup import api
-from musls_bringup.fly import FlyOptions, fly
-from musls_bringup.results import result_folder
-from musls_bringup.shipped import find_scenario
+from musls_bringup.api import simulation
+from musls_bringup.catalogue.shipped import find_scenario
+from musls_bringup.flight.fly import FlyOptions, fly
+from musls_bringup.flight.results import result_folder
 from musls_control.child_processes import worker_count, worker_processes
 from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.config.errors import ConfigError
@@ -80,7 +80,7 @@ def fit_drones(
         progress(count, total)
         ideal_flight = ideal if faults is None and not mission.overrides else None
         imperfect = [] if faults is None else [faults_override(faults)]
-        sim = ideal_flight or api.fly(paper([*overrides, *mission.overrides, *imperfect]))
+        sim = ideal_flight or simulation.fly(paper([*overrides, *mission.overrides, *imperfect]))
         count += 1
         progress(count, total)
         return sim
@@ -252,7 +252,7 @@ def _variants(
             folds[f"without_{stage}_"] = {s: cuts for s, cuts in real.items() if s != stage}
     if not folds:
         return variants
-    ideal = None if mission.overrides else api.fly(paper(plain))
+    ideal = None if mission.overrides else simulation.fly(paper(plain))
     overrides = {}
     for group, cuts in folds.items():
         fit = fit_drones(cuts, base, ideal=ideal)

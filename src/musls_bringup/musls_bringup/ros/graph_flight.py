@@ -18,9 +18,10 @@ from typing import Any
 
 from musls_analysis.recordings.bag import read_bag
 from musls_analysis.recordings.recording import RecordedEvent
-from musls_bringup.fly import FlyOptions, program, versions, write_results
-from musls_bringup.results import Ending, result_folder
+from musls_bringup.flight.fly import FlyOptions, program, versions, write_results
+from musls_bringup.flight.results import Ending, result_folder
 from musls_bringup.ros import processes
+from musls_bringup.ros.parameters import drone_places_enu_m
 from musls_bringup.ros.workspace import (
     OTHER_SOURCE,
     check_ros,
@@ -54,8 +55,6 @@ def offboard_of(scenario: Scenario) -> processes.NodeSpec:
     n = scenario.system.n_drones
     if scenario.autopilot.kind != "px4":
         return processes.offboard(n)
-    from musls_bringup.gazebo import drone_places_enu_m
-
     places = (drone_places_enu_m(scenario).round(4) + 0.0).ravel().tolist()  # no -0.0
     namespaces = [f"/{px4_namespace(i)}" for i in range(1, n + 1)]  # of PX4's own client
     return processes.offboard(n, local_origin_enu_m=places, px4_namespaces=namespaces)

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from musls_bringup.before.verdict import Verdict, as_data, judge
-from musls_bringup.results import default_folder
+from musls_bringup.catalogue.shipped import find_scenario
+from musls_bringup.flight.results import default_folder
 from musls_bringup.ros import processes
 from musls_bringup.ros.graph_flight import check_guided, check_px4, offboard_of
+from musls_bringup.ros.parameters import node_parameters
 from musls_bringup.ros.processes import NodeSpec
-from musls_bringup.shipped import find_scenario
 from musls_control.child_processes import EXIT_BAD_INPUT, STOP_S, VARIABLE, ending
 from musls_control.real_flight.capture import DRIVERS
 from musls_description.config.errors import ConfigError, MuslsError
@@ -116,8 +117,6 @@ def launched_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
         tells = replace(formation, parameters={**formation.parameters, "agents": True})
         nodes = [first, *_agents(file, scenario.system.n_drones), tells, *others]
     if gazebo:
-        from musls_bringup.gazebo import node_parameters
-
         parameters_of = {
             name.lstrip("/"): entry["ros__parameters"]
             for name, entry in node_parameters(scenario, file.parent).items()

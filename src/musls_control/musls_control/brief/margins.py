@@ -89,9 +89,8 @@ class Forces:
     moment_body_n_m: Array
 
 
-def forces_of(brief: Brief, motion: FormationMotion) -> Forces:
+def forces_of(hanging: Hanging, motion: FormationMotion) -> Forces:
     """Solve for the forces of a motion."""
-    hanging = brief.hanging_for(WHAT)
     system = hanging.system
     yaw = float(motion.pose[3])
     places, _ = hanging.formation.poses(np.zeros(3), yaw, system.n_drones)
@@ -398,7 +397,7 @@ def _in_formation(
     moment = None
     for candidate in hard_moments(brief, moments):
         try:
-            forces = forces_of(brief, candidate.motion)
+            forces = forces_of(brief.hanging_for(WHAT), candidate.motion)
         except ConfigError as error:
             why = str(error).split(":")[0]
             cautions.append(f"{candidate.where}: {why}")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
 import numpy as np
 
@@ -169,14 +167,6 @@ class Contingency:
             for kind in (LossKind.FALLS, LossKind.UNGUIDED):
                 self._formation(Loss(drone, kind, ""))
         self._ahead = ahead
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Contingency:
-        """Copy that uses the same records and formations."""
-        other = copy.copy(self)
-        other.gone = self.gone.copy()
-        other._noted = dict(self._noted)
-        other.answers = list(self.answers)
-        return other
 
     def begin(self) -> None:
         """Begin a flight with all drones."""

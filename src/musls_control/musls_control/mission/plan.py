@@ -200,10 +200,6 @@ class FlightPlan:
     held: Held | None = None
     feeds_flight: bool = False
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> FlightPlan:
-        """Itself: it does not change."""
-        return self
-
     @property
     def duration_s(self) -> float:
         """Time to the last planned set-point."""

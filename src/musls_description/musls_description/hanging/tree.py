@@ -41,6 +41,9 @@ QUARTER_TURN = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 SLACK_RATIO = 0.9
 """Distance of a cable's ends over its length where load and drone stand on the ground."""
 
+DISCS_APART = 0.5
+"""Distance of rotor tips on the ground over that of a tip from its drone's axis, at least."""
+
 GROUND_TIPS_M = 0.3
 """Rotor tips of drones that stand on the ground are so far apart where attachments do not say."""
 
@@ -176,15 +179,17 @@ class Tree:
 def cable_azimuths_rad(system: SlungLoadSystem) -> Array:
     """Direction about load z in which each cable leaves the load on the ground [rad], (n,).
 
-    It is that of the attachment from the load's origin (0 on the axis), as long as the rotors of
-    the drones that stand there do not overlap. Drones of a beam or of a point fan out: the outer
-    ones of a line along it, those between to alternate sides, and from there aside until rotor tips
-    are `GROUND_TIPS_M` apart.
+    It is that of the attachment from the load's origin (0 on the axis), as long as the drones stand
+    beside the load there and `DISCS_APART` from each other. Drones of a beam or of a point fan out:
+    the outer ones of a line along it, those between to alternate sides, and from there aside until
+    rotor tips are `GROUND_TIPS_M` apart.
     """
     at = np.array(system.load.cable_attachments_m)[:, :2]
     central = np.linalg.norm(at, axis=1) <= CENTRAL_M
     outward = np.where(central, 0.0, np.arctan2(at[:, 1], at[:, 0]))
-    if tips_apart_m(system, _on_ground_m(system, outward)) >= 0.0:
+    places_m = _on_ground_m(system, outward)
+    apart_m = DISCS_APART * max(tip_radius_m(drone) for drone in system.drones)
+    if beside_load_m(system, places_m) > 0.0 and tips_apart_m(system, places_m) >= apart_m:
         return outward
     return _fanned_out_rad(system).copy()
 
@@ -228,6 +233,17 @@ def _fan_rad(at: Array) -> Array:
 def tips_apart_m(system: SlungLoadSystem, places_m: Array) -> float:
     """Least distance of rotor tips, seen from above: a drone below another is in its downwash."""
     return float(_tip_gaps_m(system, places_m).min(initial=np.inf))
+
+
+def beside_load_m(system: SlungLoadSystem, places_m: Array) -> float:
+    """Least horizontal distance of drones' centres from the rectangle round the load.
+
+    `places_m`, (n, 2) or (n, 3): in the load's frame. 0 where a drone stands on the load.
+    """
+    corners_m = np.array(system.load.collision.corners_m)[:, :2]
+    low, high = corners_m.min(axis=0), corners_m.max(axis=0)
+    over_m = np.maximum(np.maximum(low - places_m[:, :2], places_m[:, :2] - high), 0.0)
+    return float(np.linalg.norm(over_m, axis=1).min())
 
 
 def _tip_gaps_m(system: SlungLoadSystem, places_m: Array) -> Array:

@@ -19,6 +19,7 @@ from numba import from_dtype, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from musls_description.numerics.arrays import Array
 from musls_description.numerics.records import generate_view, load_word
 
 WORD = np.dtype(np.int64)
@@ -128,7 +129,7 @@ class Layout:
         Raises:
             ValueError: An array's shape or type is not the declared one; names it.
         """
-        sizes: dict[str, int] = {}
+        sizes = {name: int(values[name]) for name in self.sizes if name in values}
         own = record.ctypes.data
         shared = own + int(values.get(TABLES, record[TABLES][0])) if TABLES in self.numbers else own
         for name, value in values.items():
@@ -145,6 +146,30 @@ class Layout:
         field = self.fields[name]
         shape = [int(record[size][0]) if isinstance(size, str) else size for size in field.shape]
         return np.zeros(shape or 1, field.type)
+
+    def build(self, values: Mapping[str, Any]) -> tuple[Array, Tables]:
+        """Memory of a record and, behind it, of all fields; the tables there.
+
+        `values`: numbers, sizes and arrays of eight-byte numbers, or of records of them; other
+        arrays are zeros of these sizes, or with an owner lie where that one, a table, lies.
+        """
+        record = np.zeros(1, self.record)
+        self.fill(record, values)
+        names = [name for name, field in self.fields.items() if not field.owner]
+        arrays = {"system": record} | {
+            name: values[name] if name in values else self.zeros(name, record) for name in names
+        }
+        memory = np.zeros(sum(array.nbytes for array in arrays.values()) // 8)
+        tables = Tables({})
+        at = 0
+        for name, array in arrays.items():
+            end = at + array.nbytes // 8
+            vars(tables)[name] = view = memory[at:end].view(array.dtype).reshape(array.shape)
+            view[...] = array
+            at = end
+        own = {name: view for name, view in vars(tables).items() if name in self.fields}
+        self.fill(tables.system, own | self.arrays_of(tables))
+        return memory, tables
 
     def opener(self, name: str) -> Any:
         """Function of a record, for compiled code, that opens a field: a view of its own shape."""
@@ -183,6 +208,21 @@ class Layout:
         for field in self.fields.values():
             shape = ", ".join(str(size).removeprefix("n_") for size in field.shape)
             yield f"| `{field.name}` | {shape or 'a record'} | {field.meaning} |"
+
+
+class Tables:
+    """Arrays of a layout by their names, and `system`, the record that leads to them, (1,)."""
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        vars(self).update(arrays)
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        """Refuse what is no array of the layout: those that there are were found before."""
+        raise AttributeError(f"there is no table {name}")
+
+    def replaced(self, **others: NDArray[Any]) -> Tables:
+        """The same with other arrays in the place of some."""
+        return Tables(vars(self) | others)
 
 
 def _check(field: Field, array: NDArray[Any], sizes: dict[str, int]) -> None:

@@ -1,43 +1,26 @@
-"""All arrays of a plant or controller in one block of memory, as compiled code takes them.
+"""Places in memory, as compiled code takes them.
 
 A call into compiled code costs some 0.1 us for every array of numbers and more for every array of
-records. So they keep all arrays in one, and the compiled code gets the address alone of a record
-in it, which says where the arrays are: in bytes from itself, so that a copy of the block works on
-itself. The views that it opens cost a tenth, and own no memory, so that no references are counted;
-the caller keeps it.
+records. So plants and controllers keep all arrays in one block, and the compiled code gets the
+address alone of a record in it, which says where the arrays are (see `layout`): in bytes from
+itself, so that a copy of the block works on itself. The views that it opens cost a tenth, and own
+no memory, so that no references are counted; the caller keeps it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 from llvmlite import ir
-from numba import from_dtype, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from musls_description.config.errors import ConfigError
-from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
-
-
-def pack(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, dict[str, Any]]:
-    """Put arrays of eight-byte numbers, or of records of them, behind each other.
-
-    Returns the memory, and views of it with the arrays' values by their names.
-    """
-    memory = np.zeros(sum(array.nbytes for array in arrays.values()) // 8)
-    views = {}
-    at = 0
-    for name, array in arrays.items():
-        views[name] = memory[at : at + array.nbytes // 8].view(array.dtype).reshape(array.shape)
-        views[name][...] = array
-        at += array.nbytes // 8
-    return memory, views
 
 
 class TiedToMemory:
@@ -152,15 +135,6 @@ def memory_at(typing_context, address, size):
     return view(types.intp, types.intp), generate
 
 
-# ---------- Tables that a record of the system knows the places of
-#
-# The compiled functions of a plant take this record alone, a mere pointer, and open the tables out
-# of it where they need them: `bodies_of(t)`, `table_at(t.speed)`. It has a `PLACE` for each.
-
-PLACE = np.dtype([("offset", np.int64), ("rows", np.int64), ("columns", np.int64)], align=True)
-"""Place of a table, in bytes from this record itself; its rows, and numbers or records in each."""
-
-
 def distance(begin: NDArray[Any], array: NDArray[Any]) -> int:
     """Bytes from the begin of an array to that of another one."""
     return int(array.ctypes.data - begin.ctypes.data)
@@ -170,56 +144,6 @@ def fill(record: NDArray[np.void], values: Mapping[str, Any]) -> None:
     """Write numbers into a record, (1,), and of arrays how many bytes they are from it."""
     for name, value in values.items():
         record[name] = distance(record, value) if isinstance(value, np.ndarray) else value
-
-
-def lead_to(place: NDArray[Any], table: NDArray[Any]) -> None:
-    """Write the distance to a table into a `PLACE`, (1,)."""
-    place[0] = distance(place, table), len(table), math.prod(table.shape[1:])
-
-
-def pack_tables(arrays: Mapping[str, NDArray[Any]]) -> tuple[Array, dict[str, Any]]:
-    """Pack arrays, and note in the record `system`, (1,), which is one of them, where they are."""
-    memory, views = pack(arrays)
-    for name, table in views.items():
-        if name != "system":
-            lead_to(views["system"][name], table)
-    return memory, views
-
-
-def places_in(record: NDArray[np.void]) -> list[Any]:
-    """All the places in a record, (1,), which say how its memory is laid out."""
-    names = record.dtype.names or ()
-    return [record[name].tolist() for name in names if record.dtype[name] == PLACE]
-
-
-def _open_place(record: types.Record, at: int, item: types.Type, dimensions: int) -> Any:
-    """Type of the table at a `PLACE` that stands in a record, and the code that opens it."""
-    view = types.Array(item, dimensions, "C")
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        offset, rows, columns = (load_word(builder, arguments[0], at + word) for word in (0, 8, 16))
-        begin = builder.bitcast(arguments[0], context.get_value_type(types.voidptr))
-        beyond_record = builder.add(offset, context.get_constant(types.intp, at))
-        pointer = builder.gep(begin, [beyond_record])
-        shape = [rows, columns][:dimensions]
-        return generate_view(context, builder, view, pointer, shape, None)
-
-    return view(record), generate
-
-
-def opener(name: str, dtype: DTypeLike, dimensions: int = 1) -> Any:
-    """Function of the record of the system, for compiled code, that opens a table of records."""
-
-    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-    def records(typing_context, t):
-        return _open_place(t, t.offset(name), from_dtype(np.dtype(dtype)), dimensions)
-
-    return records
-
-
-def grid_opener(name: str, dtype: DTypeLike) -> Any:
-    """Variant of `opener` for a table of two dimensions."""
-    return opener(name, dtype, 2)
 
 
 @compiled()
@@ -232,18 +156,6 @@ def record_at(address, dtype):
 def record_beyond(record, offset, dtype):
     """The record a number of bytes beyond another one."""
     return array_at(beyond(record, offset), (1,), dtype)[0]
-
-
-@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-def numbers_at(typing_context, place):
-    """Numbers at a place, (rows,)."""
-    return _open_place(place, 0, types.float64, 1)
-
-
-@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-def table_at(typing_context, place):
-    """Table of numbers at a place, (rows, columns)."""
-    return _open_place(place, 0, types.float64, 2)
 
 
 @compiled()

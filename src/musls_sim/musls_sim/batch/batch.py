@@ -23,7 +23,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.layout import TABLES, Gathered
-from musls_description.numerics.records import TiedToMemory, distance, places_in
+from musls_description.numerics.records import TiedToMemory, distance
 from musls_sim.batch.host import Decided, Host
 from musls_sim.scenario.scenario import Scenario, Tracker
 from musls_sim.session.compiled_stages.control import ask_for_places
@@ -493,7 +493,7 @@ class _Start:
         self.structure = (
             scenario.cable_model,
             [(name, part.shape) for name, part in self.parts.items()],
-            places_in(self.plant.record),
+            self.plant.record[self.plant.layout.sizes].tolist(),
             [int(self.record[name][0]) for name in ("latency", "steady", "first", "way_size")],
             [stage.address for stage in self.stages],
         )

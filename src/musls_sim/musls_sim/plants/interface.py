@@ -424,6 +424,7 @@ class Plant(TiedToMemory):
         reaction: Reaction forces of prescribed motion.
         memory: All numbers that a compiled step reads and writes, (words,).
         record: Record in the memory that leads to all else, (1,), if there is a compiled step.
+        layout: Layout of that memory.
         shape_table: Attribute with tables, and the one of which cables' shapes are made.
         rotors: The drones' rotors, (n_drones, n_rotors) of `ROTOR`.
         tree: Mechanism whose joint angles are `positions`, as it is now (another object when
@@ -440,6 +441,7 @@ class Plant(TiedToMemory):
     reaction: Reaction
     memory: Array
     record: NDArray[Any] = np.zeros(1)
+    layout: ClassVar[Layout]
     shape_table: ClassVar[tuple[str, str]]
     rotors: NDArray[Any]
     tree: Tree | None = None
@@ -601,7 +603,7 @@ class Plant(TiedToMemory):
         tables, name = self.shape_table
         table = copies.view(self.shaping.dtype).reshape(len(copies), *self.shaping.shape)
         then = object.__new__(type(self))
-        vars(then).update(vars(self) | {tables: getattr(self, tables)._replace(**{name: table})})
+        vars(then).update(vars(self) | {tables: getattr(self, tables).replaced(**{name: table})})
         return then
 
     def cable_nodes_enu_m(self, index: int) -> Array:

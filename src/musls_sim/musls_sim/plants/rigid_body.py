@@ -336,23 +336,39 @@ TOUCHING = ("load", "drones")
 STATIC_SINK_M = 5e-4
 """Depth to which a body's own weight presses four corners into the ground."""
 
-STABLE = 1.5
-"""Step times the fastest decay rate of a body on its corners; RK4 is stable up to 2.78."""
+STABLE = 1.75
+"""Step times the fastest frequency of a body on its corners; RK4 is stable up to 2.78."""
 
 
 # Normal force max(0, k depth - c rise rate); friction is a spring to where the corner stuck,
 # limited to mu times the normal force. Steps near a surface are short enough for its stiffness.
 
 
-def corner_constants(mass_kg: float) -> tuple[float, float]:
-    """Stiffness [N/m] and damping [N s/m] of each corner of a body: critical on four."""
+def corner_constants(
+    mass_kg: float, inertia: Array | None = None, corners: Array | None = None
+) -> tuple[float, float]:
+    """Stiffness [N/m] and damping [N s/m] of each corner of a body, or of a point mass.
+
+    Of a body that stands on the lower four of its corners, (8, 3), the fastest of its motions is
+    damped critically, so that none of them decays faster than it swings: how it tilts on its feet
+    would else ask for steps much shorter than how it sinks in. Without corners the heave is.
+    """
     stiffness = mass_kg * STANDARD_GRAVITY_M_S2 / (4.0 * STATIC_SINK_M)
-    return stiffness, float(np.sqrt(stiffness * mass_kg))
+    fastest = 4.0 / mass_kg if corners is None else _fastest_on_corners(mass_kg, inertia, corners)
+    return stiffness, 2.0 * math.sqrt(stiffness / fastest)
 
 
 def contact_step_s(mass_kg: float, inertia: Array, corners: Array) -> float:
     """Longest step for a body that stands on the lower four of its corners (body frame, (8, 3))."""
-    stiffness, damping = corner_constants(mass_kg)
+    stiffness, _ = corner_constants(mass_kg)
+    return STABLE / math.sqrt(stiffness * _fastest_on_corners(mass_kg, inertia, corners))
+
+
+def _fastest_on_corners(mass_kg: float, inertia: Array, corners: Array) -> float:
+    """Largest acceleration of a motion on four corners over its travel and their stiffness [1/kg].
+
+    x'' + c e x' + k e x = 0 with this e is the fastest motion of the body.
+    """
     effect = np.zeros((6, 6))
     for r in corners[np.argsort(corners[:, 2])[:4]]:
         arm = np.array([[0.0, r[2], -r[1]], [-r[2], 0.0, r[0]], [r[1], -r[0], 0.0]])
@@ -361,12 +377,7 @@ def contact_step_s(mass_kg: float, inertia: Array, corners: Array) -> float:
     weight = np.zeros((6, 6))
     weight[:3, :3] = mass_kg * np.eye(3)
     weight[3:, 3:] = inertia
-    fastest = float(np.abs(np.linalg.eigvals(np.linalg.solve(weight, effect))).max())
-    # x'' + c e x' + k e x = 0: the fastest decay of the overdamped, the frequency of the other.
-    c = damping * fastest
-    k = stiffness * fastest
-    rate = max(np.sqrt(k), 0.5 * (c + np.sqrt(max(c * c - 4.0 * k, 0.0))))
-    return float(STABLE / rate)
+    return float(np.abs(np.linalg.eigvals(np.linalg.solve(weight, effect))).max())
 
 
 @compiled()

@@ -14,14 +14,14 @@ from musls_description.config.errors import ConfigError
 from musls_description.hanging.equilibrium import HangingEquilibrium
 from musls_description.numerics.arrays import Array, joined
 from musls_description.numerics.compiled import CompiledStage
-from musls_description.numerics.records import lead_to
 from musls_description.numerics.rotations import matrix, yaw_of
 from musls_description.system.drone import Drone
 from musls_description.system.slung_system import Load, SlungLoadSystem, slung_system
 from musls_sim.plants.interface import PlantInputs, PlantSetup, given_motion, step_s
 from musls_sim.plants.massless.light_lines import LightLinesPlant
+from musls_sim.plants.massless.records import LAYOUT
 from musls_sim.plants.massless.step import move_plant
-from musls_sim.plants.rigid_body import contact_step_s
+from musls_sim.plants.rigid_body import contact_step_s, corner_constants
 from musls_sim.plants.trim import holding_thrusts_n, trim_speeds_rad_s
 
 # ---------- One rigid body of load and drones (Li et al., "RotorTM", IEEE T-RO 2023, eq. 24)
@@ -119,12 +119,13 @@ class RigidRodsPlant(LightLinesPlant):
         y["omega"] = omega
         world = t.system[0]
         world["rigid"] = 1
-        lead_to(t.system["moving"], body)
+        LAYOUT.fill(t.system, {"moving": body})
         corners = self.system.load.collision.corners_m + whole.place_m[0]  # it stands on its load
         standing_s = contact_step_s(whole.mass_kg, whole.inertia_kg_m2, corners)
         world["contact_step"] = min(world["contact_step"], standing_s)
-        t.bodies["stiffness"] *= whole.mass_kg / t.bodies["mass"]
-        t.bodies["damping"] *= whole.mass_kg / t.bodies["mass"]
+        t.bodies["stiffness"], t.bodies["damping"] = corner_constants(
+            whole.mass_kg, whole.inertia_kg_m2, corners
+        )
 
     def _place_rod_ends(self) -> None:
         """Write the ends of the rods on load and drone, from the centre of the whole."""

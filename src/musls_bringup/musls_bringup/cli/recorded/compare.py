@@ -11,8 +11,9 @@ import typer
 
 from musls_bringup.cli import options
 from musls_bringup.cli.recorded.reading import read, reads
-from musls_bringup.cli.terminal import ProgressDisplay, new_console, tell
-from musls_bringup.results import chosen_folder, result_folder
+from musls_bringup.cli.terminal import new_console, tell
+from musls_bringup.flight.progress import ProgressDisplay
+from musls_bringup.flight.results import chosen_folder, result_folder
 from musls_description.config.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from musls_bringup.cli import options
-from musls_bringup.cli.terminal import ProgressDisplay
 from musls_bringup.design import WORLDS
+from musls_bringup.flight.progress import ProgressDisplay
 from musls_bringup.new.templates import LoadKind
 from musls_description.config.errors import ConfigError
 from musls_description.config.strict_yaml import read_yaml, shown

@@ -28,13 +28,18 @@ _Texts = list[str] | None
 def _options(
     format: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Format of the recording (see musls list readers)."),
+        typer.Option(
+            metavar="NAME",
+            help="Format of the recording (see musls list readers).",
+            rich_help_panel=options.READING,
+        ),
     ] = None,
     units: Annotated[
         _Texts,
         typer.Option(
             metavar="UNIT,...",
             help="Units of the recording's numbers: m, cm, mm, in, ft; rad, deg; s, ms, us, ns.",
+            rich_help_panel=options.READING,
         ),
     ] = None,
     columns: Annotated[
@@ -43,15 +48,19 @@ def _options(
             metavar="'NAME ...'",
             help="What the columns of a table are: t, body, x, y, z, qw to qz, roll, pitch, yaw, "
             "r11 to r33, - (left out); with units and bodies: t_ns, load_x.",
+            rich_help_panel=options.READING,
         ),
     ] = None,
     axes: Annotated[
         Literal["z-up", "y-up", "ned"] | None,
-        typer.Option(help="Which axis points up; ned is north, east, down."),
+        typer.Option(
+            help="Which axis points up; ned is north, east, down.",
+            rich_help_panel=options.READING,
+        ),
     ] = None,
     angles: Annotated[
         Literal["roll-pitch-yaw", "helical", "euler-xyz"] | None,
-        typer.Option(help="How three angles turn a body."),
+        typer.Option(help="How three angles turn a body.", rich_help_panel=options.READING),
     ] = None,
     bodies: Annotated[
         _Texts,
@@ -62,6 +71,7 @@ def _options(
             metavar="BODY=NAME,...",
             help="Name in the recording of load, drone_1, ...: a rigid body, TF frame or topic of "
             "poses, if it is not recognised.",
+            rich_help_panel=options.READING,
         ),
     ] = None,
     origin: Annotated[
@@ -69,12 +79,15 @@ def _options(
         typer.Option(
             metavar="BODY=X,Y,Z",
             help="Where the origin of a body's recorded poses lies, ENU [m]; may be repeated.",
+            rich_help_panel=options.READING,
         ),
     ] = None,
     clock: Annotated[
         _Texts,
         typer.Option(
-            metavar="BODY=S", help="Added to a body's recorded times [s]; may be repeated."
+            metavar="BODY=S",
+            help="Added to a body's recorded times [s]; may be repeated.",
+            rich_help_panel=options.READING,
         ),
     ] = None,
 ) -> Any:

@@ -11,8 +11,9 @@ import typer
 
 from musls_bringup.cli import options
 from musls_bringup.cli.recorded.reading import paths, read, reads
-from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
-from musls_bringup.results import StopRequested, chosen_folder, result_folder
+from musls_bringup.cli.terminal import new_console, new_table, tell
+from musls_bringup.flight.progress import ProgressDisplay
+from musls_bringup.flight.results import StopRequested, chosen_folder, result_folder
 from musls_description.config.errors import ConfigError
 
 if TYPE_CHECKING:

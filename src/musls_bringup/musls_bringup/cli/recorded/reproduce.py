@@ -11,8 +11,9 @@ import typer
 
 from musls_bringup.cli import options
 from musls_bringup.cli.recorded.reading import reads
-from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table
-from musls_bringup.results import chosen_folder, result_folder
+from musls_bringup.cli.terminal import new_console, new_table
+from musls_bringup.flight.progress import ProgressDisplay
+from musls_bringup.flight.results import chosen_folder, result_folder
 from musls_description.config.errors import ConfigError
 
 
@@ -119,7 +120,7 @@ def fit(
 
 def _command(*words: str, **options: Sequence[Any] | None) -> str:
     """The command that was given, with each value of its options."""
-    from musls_bringup.fly import program
+    from musls_bringup.flight.fly import program
 
     for name, values in options.items():
         words += tuple(w for v in values or () for w in (f"--{name.replace('_', '-')}", str(v)))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from musls_bringup.cli import options
-from musls_bringup.cli.terminal import ProgressDisplay, new_console, new_table, tell
-from musls_bringup.results import check_older
+from musls_bringup.cli.terminal import new_console, new_table, tell
+from musls_bringup.flight.progress import ProgressDisplay
+from musls_bringup.flight.results import check_older
 from musls_description.config.errors import ConfigError, MuslsError, writing
 from musls_description.tables import Rows
 
@@ -55,7 +56,7 @@ def run(
     """Runs a parameter study. Runs that fail are recorded; the exit code is then 1."""
     _choose_one(workers, scheduler)
     from musls_analysis.sweep.store import MARK, Store
-    from musls_bringup.api import plan_sweep
+    from musls_bringup.api.studies import plan_sweep
 
     path, plan = plan_sweep(sweep)
     older = Path(sweep) if sweep and path.name == MARK and Path(sweep).is_dir() else None
@@ -108,7 +109,7 @@ def montecarlo(
     from musls_analysis.sweep.montecarlo import MonteCarlo, check_figure
     from musls_analysis.sweep.montecarlo import worst as worst_of
     from musls_analysis.sweep.store import FINISHED, Store, write_table
-    from musls_bringup.api import plan_montecarlo
+    from musls_bringup.api.studies import plan_montecarlo
     from musls_description.config.schema import to_yaml
 
     plan = plan_montecarlo(scenario, vary, worlds, seed)
@@ -134,7 +135,7 @@ def montecarlo(
 
 def _fly_again(store: Store, ids: list[str]) -> None:
     """Fly worlds in full, each into a folder of its own, from the settings that are kept."""
-    from musls_bringup.fly import FlyOptions, fly
+    from musls_bringup.flight.fly import FlyOptions, fly
     from musls_description.config.schema import build
     from musls_sim.scenario.scenario import Scenario
 
@@ -187,7 +188,7 @@ def _with_progress(
     from time import perf_counter
 
     from musls_analysis.sweep.run import run_sweep
-    from musls_bringup.api import FLYER
+    from musls_bringup.api.studies import FLYER
 
     begin = perf_counter()
     with ProgressDisplay(plan.sweep.name, "starting", quiet=quiet) as display:
@@ -348,7 +349,7 @@ def benchmark(
     ] = False,
 ) -> None:
     """Compares controllers on a fixed set of flights, all with rigid links and motion capture."""
-    from musls_bringup import benchmark as bench
+    from musls_bringup.benchmark import benchmark as bench
 
     if resume and out is None:
         raise ConfigError("--resume is for an unfinished benchmark in --out DIR")

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from musls_bringup.catalogue.shipped import SCENARIOS, find_scenario, names_in
 from musls_bringup.cli import options
 from musls_bringup.cli.recorded.reading import read, reads, tell_of
-from musls_bringup.cli.terminal import ProgressDisplay, tell
-from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
+from musls_bringup.cli.terminal import tell
+from musls_bringup.flight.progress import ProgressDisplay
 from musls_description.config.errors import (
     ConfigError,
     MuslsError,
@@ -32,6 +33,15 @@ if TYPE_CHECKING:
 LONGEST_TRAIL_S = 86400.0
 LARGEST_SHIFT_S = 1e10
 """Largest time; the clock of a recording may begin in 1970."""
+
+ENDINGS = ("png", "gif", "mp4", "html", "rrd")
+"""Endings of the files that `musls view` writes."""
+
+LOOK = "The picture"
+"""Section of the help."""
+
+DEFAULT_CAMERA = (-62.0, 17.0, 1.0)
+"""Azimuth, counter-clockwise from east [deg], elevation [deg] and zoom of the camera."""
 
 GIF_FPS = 20.0
 MP4_FPS = 30.0
@@ -61,88 +71,107 @@ def run(
             show_default="so that the stages coincide",
         ),
     ] = None,
-    skip_with: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, help="Number of cycles to leave out at the start of OTHER."
-        ),
-    ] = 0,
-    png: Annotated[
-        float | None,
-        typer.Option(metavar="T", help="Write a picture of the flight at this time [s]."),
-    ] = None,
-    gif: Annotated[bool, typer.Option("--gif", help="Write an animated GIF.")] = False,
-    mp4: Annotated[bool, typer.Option("--mp4", help="Write a film (H.264).")] = False,
-    save: Annotated[
-        Path | None,
-        options.out_path(True, "Write a file for rerun's viewer.", "FILE.rrd"),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        options.out_path(
-            help="Write one page with 3-D, curves and errors, for any browser, without network.",
-            metavar="FILE.html",
-        ),
-    ] = None,
     web: Annotated[
         bool, typer.Option("--web", help="Show it in a browser instead of a window.")
     ] = False,
     out: Annotated[
         Path | None,
-        options.out_path("RUN.png, .gif or .mp4", "Output file of the picture or film.", "FILE"),
+        options.out_path(
+            True,
+            "Write a file instead, which its ending chooses: a picture (.png), a film (.gif, "
+            ".mp4), a page with 3-D, curves and errors (.html), a file for rerun's viewer (.rrd). "
+            "--png T, --gif and --mp4 alone write RUN.png, RUN.gif, RUN.mp4.",
+            "FILE",
+        ),
+    ] = None,
+    at: Annotated[
+        float | None,
+        typer.Option(metavar="T", help="Time of the picture [s].", rich_help_panel=options.FILES),
     ] = None,
     fps: Annotated[
-        float | None, typer.Option(help="Frames per second.", show_default="20 for gif, 30 for mp4")
+        float | None,
+        typer.Option(
+            help="Frames per second of a film.",
+            show_default="20 for gif, 30 for mp4",
+            rich_help_panel=options.FILES,
+        ),
     ] = None,
     speed: Annotated[
-        float, typer.Option(help="Seconds of the flight in one second of the film.")
-    ] = 1.0,
-    azimuth: Annotated[
         float,
         typer.Option(
-            metavar="DEG", help="Direction in which the camera stands, counter-clockwise from east."
+            help="Seconds of the flight in one second of the film.", rich_help_panel=options.FILES
         ),
-    ] = -62.0,
-    elevation: Annotated[
-        float, typer.Option(metavar="DEG", help="Height of the camera above the horizon.")
-    ] = 17.0,
-    zoom: Annotated[float, typer.Option(help="Magnification; above 1 is closer.")] = 1.0,
+    ] = 1.0,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace an older file.", rich_help_panel=options.FILES),
+    ] = False,
+    camera: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AZ,EL[,ZOOM]",
+            help="Where the camera stands: degrees counter-clockwise from east and above the "
+            "horizon; ZOOM above 1 is closer.",
+            show_default="-62,17,1",
+            rich_help_panel=LOOK,
+        ),
+    ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="The camera moves along with the load.")
+        bool,
+        typer.Option(
+            "--follow", help="The camera moves along with the load.", rich_help_panel=LOOK
+        ),
     ] = False,
     trail: Annotated[
-        float, typer.Option(metavar="S", min=0.0, help="Length of the trails [s].")
+        float,
+        typer.Option(metavar="S", min=0.0, help="Length of the trails [s].", rich_help_panel=LOOK),
     ] = 3.0,
     narrow: Annotated[
         bool,
-        typer.Option("--narrow", help="Layout for a phone or one column, with larger texts."),
+        typer.Option(
+            "--narrow",
+            help="Layout for a phone or one column, with larger texts.",
+            rich_help_panel=LOOK,
+        ),
     ] = False,
     system: Annotated[
         str | None,
         typer.Option(
             help="Shipped system or file: what load and drones look like.",
             show_default="the scenario's beside the recording, else x500_trio",
+            rich_help_panel=options.READING,
         ),
     ] = None,
     offset: options.RecordedPoints = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older file.")] = False,
+    png: Annotated[float | None, typer.Option(hidden=True)] = None,
+    gif: Annotated[bool, typer.Option("--gif", hidden=True)] = False,
+    mp4: Annotated[bool, typer.Option("--mp4", hidden=True)] = False,
+    save: Annotated[Path | None, typer.Option(hidden=True, parser=options.path_of)] = None,
+    html: Annotated[Path | None, typer.Option(hidden=True, parser=options.path_of)] = None,
+    azimuth: Annotated[float | None, typer.Option(hidden=True)] = None,
+    elevation: Annotated[float | None, typer.Option(hidden=True)] = None,
+    zoom: Annotated[float | None, typer.Option(hidden=True)] = None,
+    skip_with: Annotated[int, typer.Option(min=0, hidden=True)] = 0,
     *,
     reading: Any,
 ) -> None:
     """Shows load, drones, cables, set-points and tensions in 3-D over time."""
-    kind = _kind(png, gif, mp4, save, html, web)
+    options.warn_of_old("view", html=html, save=save, skip_with=skip_with or None)
+    options.warn_of_old("view", azimuth=azimuth, elevation=elevation, zoom=zoom)
+    given = {"png": png is not None, "gif": gif, "mp4": mp4, "rrd": save, "html": html, "web": web}
+    kind, path = _output(recording, [k for k, v in given.items() if v], save or html or out)
+    time_s = at if png is None else png
     options.within("--trail", trail, 0.0, LONGEST_TRAIL_S, " s")
-    path = save or html or out or Path(f"{Path(os.path.realpath(recording)).stem}.{kind}")
-    if kind not in ("viewer", "web"):
+    if path is not None:
         _check_file(path, kind, overwrite)
-    if out and kind not in ("png", "gif", "mp4"):
-        raise ConfigError("--out is for --png, --gif and --mp4")
+    if (time_s is not None) != (kind == "png"):
+        raise ConfigError("--at T is the time of a picture: give both, or neither of them")
     if (fps is not None or speed != 1.0) and kind not in ("gif", "mp4"):
-        raise ConfigError("--fps and --speed are for --gif and --mp4")
-    if html and offset:
-        raise ConfigError("--html shows the recorded points: --offset is not for it")
+        raise ConfigError("--fps and --speed are for films, --gif and --mp4")
+    if kind == "html" and offset:
+        raise ConfigError("a page shows the recorded points: --offset is not for it")
     if other is None and (shift is not None or skip_with):
-        raise ConfigError("--shift and --skip-with are for --with OTHER")
+        raise ConfigError("--shift is for --with OTHER")
     if shift is not None:
         options.within("--shift", shift, -LARGEST_SHIFT_S, LARGEST_SHIFT_S, " s")
     if kind in ("viewer", "web", "rrd"):
@@ -153,7 +182,7 @@ def run(
 
         first = open_subject(recording, system, reading, options.offsets_m(offset))
     subjects = _laid_over(first, other, system, stage, shift, skip_with)
-    if kind in ("viewer", "web"):
+    if path is None:
         _show(subjects, in_browser=web)
     elif kind == "rrd":
         rerun_log.save(subjects, path)
@@ -164,10 +193,11 @@ def run(
         from musls_analysis.view.film import FilmOptions
         from musls_analysis.view.picture import NARROW, WIDE, PictureOptions
 
-        look = PictureOptions(azimuth, elevation, zoom, follow, trail, NARROW if narrow else WIDE)
-        default_fps = GIF_FPS if gif else MP4_FPS
+        view = _camera(camera, azimuth, elevation, zoom)
+        look = PictureOptions(*view, follow, trail, NARROW if narrow else WIDE)
+        default_fps = GIF_FPS if kind == "gif" else MP4_FPS
         moving = FilmOptions(default_fps if fps is None else fps, speed)
-        _draw(subjects, stage, path, look, moving if png is None else png)
+        _draw(subjects, stage, path, look, moving if time_s is None else time_s)
 
 
 def _show(subjects: list[Subject], *, in_browser: bool) -> None:
@@ -218,23 +248,37 @@ def _draw(
         typer.echo(f"picture in {path}")
 
 
-def _kind(
-    png: float | None, gif: bool, mp4: bool, save: Path | None, html: Path | None, web: bool
-) -> str:
-    """Kind of output: "viewer", "web", "rrd", "html", "png", "gif" or "mp4"."""
-    flags = {
-        "png": png is not None,
-        "gif": gif,
-        "mp4": mp4,
-        "rrd": save is not None,
-        "html": html is not None,
-        "web": web,
-    }
-    kinds = [kind for kind, flag in flags.items() if flag]
+def _output(recording: Path, kinds: list[str], out: Path | None) -> tuple[str, Path | None]:
+    """Kind of output, "viewer", "web" or the ending of a file, and the file.
+
+    `kinds`: those that options ask for, "web" or endings; none leaves it to the ending of `out`.
+    """
+    if out and kinds == ["web"]:
+        kinds = ["web", "out"]
     if len(kinds) > 1:
         names = " and ".join("--save" if kind == "rrd" else f"--{kind}" for kind in kinds)
         raise ConfigError(f"{names} exclude each other: choose one")
-    return kinds[0] if kinds else "viewer"
+    if out is None and kinds in ([], ["web"]):
+        return kinds[0] if kinds else "viewer", None
+    kind = kinds[0] if kinds else str(out).lower().rpartition(".")[2]
+    if kind not in ENDINGS:
+        endings = ", ".join(f".{ending}" for ending in ENDINGS)
+        raise ConfigError(f"--out {out}: must end in one of {endings}")
+    return kind, out or Path(f"{Path(os.path.realpath(recording)).stem}.{kind}")
+
+
+def _camera(
+    text: str | None, azimuth: float | None, elevation: float | None, zoom: float | None
+) -> tuple[float, float, float]:
+    """Azimuth [deg], elevation [deg] and zoom of the camera; the last three are old options."""
+    values = [DEFAULT_CAMERA[0], DEFAULT_CAMERA[1], DEFAULT_CAMERA[2]]
+    if text is not None:
+        count = 3 if text.count(",") > 1 else 2
+        _, numbers = options.numbers(f"camera={text}", count, "--camera", "AZ,EL or AZ,EL,ZOOM")
+        values[:count] = numbers
+    old = (azimuth, elevation, zoom)
+    chosen = [now if before is None else before for before, now in zip(old, values, strict=True)]
+    return chosen[0], chosen[1], chosen[2]
 
 
 def _check_file(path: Path, kind: str, overwrite: bool) -> None:
@@ -375,7 +419,7 @@ def studio(
     import webbrowser
 
     try:
-        from musls_bringup.studio import start
+        from musls_bringup.studio.app import start
     except ModuleNotFoundError as error:
         if error.name != "dash":
             raise

@@ -50,15 +50,8 @@ from musls_control.controllers.payload.observer import OBSERVED, count_on, obser
 from musls_control.controllers.payload.places import hold_place, look_for_places, plan_places
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import (
-    PLACE,
-    array_at,
-    beyond,
-    numbers_at,
-    opener,
-    record_at,
-    table_at,
-)
+from musls_description.numerics.layout import Field, Layout
+from musls_description.numerics.records import record_at
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -117,15 +110,7 @@ COMMAND = np.dtype(
 
 
 class Law(NamedTuple):
-    """All records of a load on n cables.
-
-    Attributes:
-        load: One record, (1,) of `LOAD`.
-        cables: (n,) of `CABLE`.
-        sharing: Allocation of its wrench.
-        forces: Forces of the cables and two derivatives, load frame, (3, n, 3).
-        commands: (n,) of `COMMAND`.
-    """
+    """All records of a load on n cables, see `LAYOUT`."""
 
     load: Records
     cables: Records
@@ -134,25 +119,39 @@ class Law(NamedTuple):
     commands: Records
 
 
-TABLES = ("load", "cables", *Sharing._fields, "forces", "commands")
+LAYOUT = Layout(
+    [],
+    [
+        Field("load", (1,), LOAD, "the load"),
+        Field("cables", ("n_cables",), CABLE, "its cables"),
+        Field("shares", ("n_forces", 7), float, "see `Sharing`"),
+        Field("null", ("n_null", "n_forces"), float, "likewise"),
+        Field("places", ("n_pairs", 4), float, "likewise"),
+        Field("gradients", ("n_pairs", "n_unknowns"), float, "likewise"),
+        Field("binding", ("n_pairs",), float, "likewise"),
+        Field("forces", (3, "n_cables", 3), float, "of cables, two derivatives, load frame"),
+        Field("commands", ("n_cables",), COMMAND, "to the drones"),
+    ],
+)
+LAW = LAYOUT.record
 
-LAW = np.dtype([(table, PLACE) for table in TABLES])
-"""Places of all tables of the law in memory."""
-
-load_of = opener("load", LOAD)
-cables_of = opener("cables", CABLE)
-commands_of = opener("commands", COMMAND)
+load_of = LAYOUT.opener("load")
+cables_of = LAYOUT.opener("cables")
+own_shares_of = LAYOUT.opener("shares")
+null_of = LAYOUT.opener("null")
+own_places_of = LAYOUT.opener("places")
+gradients_of = LAYOUT.opener("gradients")
+binding_of = LAYOUT.opener("binding")
+forces_of = LAYOUT.opener("forces")
+commands_of = LAYOUT.opener("commands")
 
 
 @compiled()
 def open_law(t):
     """All records of a law, by its `LAW`."""
-    constraints = table_at(t.places), table_at(t.gradients), numbers_at(t.binding)
-    sharing = Sharing(table_at(t.shares), table_at(t.null), *constraints)
-    place = t.forces
-    cables = cables_of(t)
-    forces = array_at(beyond(place, place.offset), (3, len(cables), 3), np.float64)
-    return Law(load_of(t), cables, sharing, forces, commands_of(t))
+    constraints = own_places_of(t), gradients_of(t), binding_of(t)
+    sharing = Sharing(own_shares_of(t), null_of(t), *constraints)
+    return Law(load_of(t), cables_of(t), sharing, forces_of(t), commands_of(t))
 
 
 @compiled()

@@ -19,7 +19,7 @@ from musls_control.controllers import (
     prepare_controller,
 )
 from musls_control.controllers.payload.allocation import givable_of, null_space_of, shares_of
-from musls_control.controllers.payload.cable_law import COMMAND, LAW, payload_step
+from musls_control.controllers.payload.cable_law import LAYOUT, payload_step
 from musls_control.controllers.payload.load_law import LOAD
 from musls_control.controllers.payload.model import (
     ATTITUDE,
@@ -38,7 +38,7 @@ from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import NonNegative, Positive, spec
 from musls_description.numerics.arrays import Array, Records
-from musls_description.numerics.records import TiedToMemory, pack_tables
+from musls_description.numerics.records import TiedToMemory
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import formation_of
 
@@ -213,22 +213,20 @@ class PayloadController(TiedToMemory, Controller):
         cables["most_thrust"] = [THRUST_SHARE * drone.max_thrust_n for drone in system.drones]
         cables["steepest"] = np.tan(LARGEST_TILT_RAD)
         cables["most_across"] = model.gravity_m_s2 * np.tan(LARGEST_TILT_RAD)
-        self.memory, views = pack_tables({
-            "system": np.zeros(1, LAW),
-            "load": load,
-            "cables": cables,
-            "shares": shares,
-            "null": null,
-            "places": places,
-            "gradients": np.zeros((len(places), 3 * n + len(null))),
-            "binding": np.zeros(len(places)),
-            "forces": np.zeros((3, n, 3)),
-            "commands": np.zeros(n, COMMAND),
-        })  # fmt: skip
-        self._load = views["load"]
-        self._cables = views["cables"]
-        self.shares = views["shares"]
-        self.commands: Array = views["commands"].view(np.float64).reshape(n, 10)
+        self.memory, law = LAYOUT.build(
+            {
+                "load": load,
+                "cables": cables,
+                "shares": shares,
+                "null": null,
+                "places": places,
+                "n_unknowns": 3 * n + len(null),
+            }
+        )
+        self._load = law.load
+        self._cables = law.cables
+        self.shares = law.shares
+        self.commands: Array = law.commands.view(np.float64).reshape(n, 10)
         self._reports: list[tuple[str, str]] = []
         self._gave_up = False
 

@@ -19,7 +19,8 @@ from musls_description.hanging.tree import STOP_RAD, Configuration, Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.records import numbers_at, record_at, table_at
+from musls_description.numerics.layout import Tables
+from musls_description.numerics.records import record_at
 from musls_description.numerics.vectors import add, cross, dot, increase, put, sub
 from musls_description.system.slung_system import SlungLoadSystem
 from musls_sim.plants.dart.skeleton import add_contact, build_skeleton, build_world
@@ -41,14 +42,16 @@ from musls_sim.plants.rigid_links.articulated import (
 from musls_sim.plants.rigid_links.integrator import add_outside
 from musls_sim.plants.rigid_links.mechanism import (
     SYSTEM,
-    LinkTables,
     bodies_of,
+    change_of,
     coordinates_of,
     move_bodies,
+    own_command_of,
     place_bodies,
     rotors_of,
     set_positions,
     solids_of,
+    speed_of,
 )
 from musls_sim.plants.rigid_links.period import collect, keep_inputs
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
@@ -64,10 +67,10 @@ def outside(address, h):
     The wrench of each body then holds those of all beyond it, about its origin.
     """
     t = record_at(address, SYSTEM)
-    spin_rotors(table_at(t.speed), table_at(t.command), rotors_of(t), h)
+    spin_rotors(speed_of(t), own_command_of(t), rotors_of(t), h)
     bodies = bodies_of(t)
     rows = coordinates_of(t)
-    force = numbers_at(t.change)
+    force = change_of(t)
     for k in range(bodies.shape[0]):
         clear(bodies[k].wrench)
         if bodies[k].lies > 0.0 and bodies[k].position[2] < t.soft_below:
@@ -178,7 +181,7 @@ class DartPlant(RigidLinksPlant):
         self.records.rate[:] = self.skeleton.getVelocities()
         system = self.records.system[0]
         place_bodies(system)
-        move_bodies(system, system["rate"])
+        move_bodies(system, False)
 
     def _note_cable_forces(self) -> None:
         """Forces at the ends of the cables, from those that DART's joints transmit.
@@ -210,7 +213,7 @@ class JointForces:
     """Friction and stops of the joints as DART takes them: damping and springs, implicit."""
 
     def __init__(
-        self, skeleton: Skeleton, tree: Tree, records: LinkTables, *, regularised: bool
+        self, skeleton: Skeleton, tree: Tree, records: Tables, *, regularised: bool
     ) -> None:
         """Find the joints; none is at its stop yet."""
         rows = records.coordinates[6:]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import table_at
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -36,6 +35,8 @@ from musls_sim.plants.elastic.state import (
     cables_of,
     corners_of,
     nodes_of,
+    own_wrench_body_of,
+    own_wrench_enu_of,
     rotors_of,
     solids_of,
 )
@@ -239,7 +240,7 @@ def external_wrenches(t, speed):
         if body.drone >= 0:
             add_rotors(stage, rotors_of(t)[body.drone], speed[body.drone], t.wind, wrench)
         add_body_drag(stage, body.drag, t.wind, wrench)
-        add_inputs(stage, table_at(t.wrench_body)[b], table_at(t.wrench_enu)[b], wrench)
+        add_inputs(stage, own_wrench_body_of(t)[b], own_wrench_enu_of(t)[b], wrench)
 
 
 @compiled()

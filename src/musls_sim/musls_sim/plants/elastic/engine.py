@@ -8,11 +8,11 @@ import numpy as np
 
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array, Records
-from musls_description.numerics.records import pack_tables
+from musls_description.numerics.layout import Tables
 from musls_sim.plants.elastic.cables.breaks import Break, take_breaks
 from musls_sim.plants.elastic.output import energies
 from musls_sim.plants.elastic.rig import Rig, build_tables
-from musls_sim.plants.elastic.state import SUMS, RigTables
+from musls_sim.plants.elastic.state import SUMS
 from musls_sim.plants.elastic.step import move_plant, remember_start
 from musls_sim.plants.interface import (
     REFINEMENTS,
@@ -46,7 +46,7 @@ class DrumMemory:
             start, without strain, the last one begins at the drum's present angle.
     """
 
-    def __init__(self, tables: RigTables, winch: int) -> None:
+    def __init__(self, tables: Tables, winch: int) -> None:
         """Begin with unstretched cable on the drum."""
         self._row = tables.shafts[winch]
         self._end = self._row["end"][0]
@@ -163,8 +163,7 @@ class Engine(Plant):
         `accuracy`: `physics.accuracy`, for which steps become shorter; 0 for never.
         """
         self.rig = rig
-        self.memory, tables = pack_tables(build_tables(rig)._asdict())
-        self.tables = RigTables(**tables)
+        self.memory, self.tables = build_tables(rig)
         self.tables.system["turn2"] = accuracy / SWING_ERROR
         if rotor_speed_rad_s is not None:
             self.tables.speed[:] = rotor_speed_rad_s
@@ -229,7 +228,7 @@ class Engine(Plant):
         old = self.tables
         for b, body in enumerate(self.rig.bodies):
             body.prescribed = b in bodies
-        fresh = build_tables(self.rig)
+        _, fresh = build_tables(self.rig)
         for b, body in enumerate(self.rig.bodies):
             if not body.prescribed:
                 inverse = np.linalg.inv(np.asarray(body.inertia_kg_m2, float))

@@ -8,7 +8,7 @@ import numpy as np
 
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import table_at
+from musls_description.numerics.layout import Tables
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -24,17 +24,22 @@ from musls_sim.plants.elastic.cables.line import energy_per_length
 from musls_sim.plants.elastic.reels import add_reel_momenta, reel_energy
 from musls_sim.plants.elastic.solver import end_node
 from musls_sim.plants.elastic.state import (
-    RigTables,
     bodies_of,
     cables_of,
+    force_of,
+    free_length_of,
+    held_of,
     laws_of,
     nodes_of,
+    own_wrench_enu_of,
+    peak_of,
     segments_of,
+    shown_of,
 )
 from musls_sim.plants.rigid_body import collect_state
 
 
-def energies(tables: RigTables) -> Array:
+def energies(tables: Tables) -> Array:
     """Kinetic, potential, axial strain and bending energy of the state, (4,) [J]."""
     return np.array(state_energies(tables.system[0]))
 
@@ -99,7 +104,7 @@ def bending_energy(t, cable, i):
     return 0.5 * cable.bending_stiffness * weight * angle * angle
 
 
-def momenta(tables: RigTables) -> tuple[Array, Array]:
+def momenta(tables: Tables) -> tuple[Array, Array]:
     """Momentum and angular momentum about the origin of everything, (3,) each."""
     linear = np.zeros(3)
     angular = tables.bodies["angular_momentum"].sum(axis=0)
@@ -149,10 +154,10 @@ def collect(t, dt):
     """Write what is shown of bodies, after a time, and of cables."""
     for b in range(bodies_of(t).shape[0]):
         body = bodies_of(t)[b]
-        wrench = table_at(t.held)[b]
-        collect_state(body.stage, dt, table_at(t.shown)[b])
+        wrench = held_of(t)[b]
+        collect_state(body.stage, dt, shown_of(t)[b])
         if body.free:
-            pushed = table_at(t.wrench_enu)[b]
+            pushed = own_wrench_enu_of(t)[b]
             put(wrench[:3], pushed[3:])
             put(wrench[3:], pushed[:3])
         else:
@@ -160,21 +165,20 @@ def collect(t, dt):
             put(wrench[3:], body.reaction.moment)
     if t.middle >= 0:
         node = nodes_of(t)[t.middle]
-        row = table_at(t.shown)[0]
+        row = shown_of(t)[0]
         put(row[0:3], node.position)
         put(row[3:6], node.velocity)
         put(row[13:16], node.acceleration)
     for c in range(cables_of(t).shape[0]):
         cable = cables_of(t)[c]
         peak = 0.0
-        row = table_at(t.force)[c]
         for end in range(2):
-            put(row[3 * end : 3 * end + 3], _shown_force(t, cable, end))
+            put(force_of(t)[c, end], _shown_force(t, cable, end))
         for s in range(cable.segments):
             peak = max(peak, segments_of(t)[cable.first_segment + s].peak_tension)
-        table_at(t.peak)[c, 0] = peak
+        peak_of(t)[c] = peak
         if cable.reels:
-            table_at(t.free_length)[c, 0] = cable.rest_length
+            free_length_of(t)[c] = cable.rest_length
 
 
 @compiled()

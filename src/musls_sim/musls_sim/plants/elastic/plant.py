@@ -21,6 +21,7 @@ from musls_sim.plants.elastic.cables.line import line_of
 from musls_sim.plants.elastic.engine import Engine, Path
 from musls_sim.plants.elastic.rig import Rig
 from musls_sim.plants.elastic.start import ANY_TORQUE_N_M, move_along, rig_parts, settle
+from musls_sim.plants.elastic.state import LAYOUT
 from musls_sim.plants.elastic.step import move_plant
 from musls_sim.plants.interface import (
     AttachHook,
@@ -110,6 +111,7 @@ class ElasticPlant(Engine):
     """
 
     cable_model = "elastic"
+    layout = LAYOUT
     shape_table = "tables", "nodes"
 
     def __init__(

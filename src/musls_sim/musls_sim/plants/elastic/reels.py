@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import table_at
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -45,6 +44,7 @@ from musls_sim.plants.elastic.state import (
     bodies_of,
     cables_of,
     laws_of,
+    matrix_of,
     nodes_of,
     rows_of,
     segments_of,
@@ -310,12 +310,12 @@ def balance_shafts(t, dh, share):
             increase(body.moment, scale(-1.0, spin_torque(shaft, body)))
         shaft.right = 0.0
         if shaft.by_rate > 0.0:
-            table_at(t.matrix)[row, row] = 1.0
+            matrix_of(t)[row, row] = 1.0
             continue
         shaft.torque = shaft.drive[0] + share * (shaft.drive[1] - shaft.drive[0])
         limit_friction(t, shaft)
         dry_friction(shaft, dh)
-        table_at(t.matrix)[row, row] += shaft.inertia / (dh * dh) + shaft.friction_slope
+        matrix_of(t)[row, row] += shaft.inertia / (dh * dh) + shaft.friction_slope
         shaft.right = shaft.torque + shaft.friction + shaft.stop_torque
         shaft.right -= shaft.inertia * shaft.stage_acceleration
         if spins:
@@ -323,7 +323,7 @@ def balance_shafts(t, dh, share):
             if body.dof >= 0:
                 for k in range(3):
                     coupling = shaft.inertia * shaft.axis_world[k] / (dh * dh)
-                    table_at(t.matrix)[row, body.dof + 3 + k] += coupling
+                    matrix_of(t)[row, body.dof + 3 + k] += coupling
 
 
 @compiled()

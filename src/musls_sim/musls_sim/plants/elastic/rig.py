@@ -15,6 +15,7 @@ import scipy
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
+from musls_description.numerics.layout import Tables
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import Pulley, Winch
 from musls_sim.plants.elastic.bodies import SET_IN_M
@@ -26,15 +27,13 @@ from musls_sim.plants.elastic.state import (
     CORNER,
     DRUM,
     FEED,
+    LAYOUT,
     NODE,
-    PROGRESS,
     PULLEY,
-    ROW,
     SEGMENT,
     SHAFT,
     SYSTEM,
     UNKNOWN,
-    RigTables,
 )
 from musls_sim.plants.rigid_body import (
     ROTOR,
@@ -325,8 +324,8 @@ class Rig:
         return sum(masses) + wound_kg
 
 
-def build_tables(rig: Rig) -> RigTables:
-    """Make the tables of a rig in its start configuration."""
+def build_tables(rig: Rig) -> tuple[Array, Tables]:
+    """Make the memory of a rig in its start configuration, and the tables of `LAYOUT` there."""
     check_ends(rig)
     solids = surfaces_of(rig.ground_height_enu_m, rig.obstacles)
     bodies, n_dofs = _body_table(rig)
@@ -335,40 +334,33 @@ def build_tables(rig: Rig) -> RigTables:
     shafts = shaft_table(rig, n_dofs)
     nodes = _node_table(rig)
     _fill_reels(rig, cables, nodes, shafts)
-    unknowns = _unknown_table(cables, bodies, shafts)
-    speed = np.zeros(rig.rotors.shape[:2])
-    system = np.zeros(1, SYSTEM)
-    system["gravity"] = rig.gravity_m_s2
-    system["soft_below"] = soft_below_m(solids)
-    system["ground_friction"] = rig.ground_friction
-    system["tolerance"] = TENSION_TOLERANCE_SHARE * rig.mass_kg * STANDARD_GRAVITY_M_S2
-    system["energy_tolerance"] = ENERGY_TOLERANCE_M * rig.mass_kg * STANDARD_GRAVITY_M_S2
-    system["n_dofs"] = n_dofs + len(shafts)
-    system["middle"] = -1 if rig.loaded else cables["segments"][0] // 2
-    segments = _segment_table(rig)
-    wrench = np.zeros((len(bodies), 6))
-    state = nodes, segments, cables, bodies, corners, shafts, system, speed
-    changing = system["changing"][0] = sum(table.nbytes // 8 for table in state)
-    return RigTables(
-        *state,
-        solids=solids,
-        laws=laws,
-        rows=np.zeros(3 * len(nodes) + 6 * len(cables), ROW),
-        matrix=np.zeros((len(unknowns), len(unknowns))),
-        unknowns=unknowns,
-        rotors=rig.rotors,
-        stage_speed=speed.copy(),
-        shown=np.zeros((len(bodies), 16)),
-        force=np.zeros((len(cables), 2, 3)),
-        peak=np.zeros(len(cables)),
-        held=wrench.copy(),
-        free_length=np.array([cable.length_m for cable in rig.cables]),
-        command=np.zeros_like(speed),
-        wrench_body=wrench,
-        wrench_enu=wrench.copy(),
-        fastest=np.zeros((len(bodies), 1)),
-        kept=np.zeros((2, changing)),
-        progress=np.zeros(1, PROGRESS),
+    state = {
+        "nodes": nodes,
+        "segments": _segment_table(rig),
+        "cables": cables,
+        "bodies": bodies,
+        "corners": corners,
+        "shafts": shafts,
+        "speed": np.zeros(rig.rotors.shape[:2]),
+    }
+    return LAYOUT.build(
+        {
+            **state,
+            "changing": (SYSTEM.itemsize + sum(table.nbytes for table in state.values())) // 8,
+            "gravity": rig.gravity_m_s2,
+            "soft_below": soft_below_m(solids),
+            "ground_friction": rig.ground_friction,
+            "tolerance": TENSION_TOLERANCE_SHARE * rig.mass_kg * STANDARD_GRAVITY_M_S2,
+            "energy_tolerance": ENERGY_TOLERANCE_M * rig.mass_kg * STANDARD_GRAVITY_M_S2,
+            "n_dofs": n_dofs + len(shafts),
+            "middle": -1 if rig.loaded else cables["segments"][0] // 2,
+            "solids": solids,
+            "laws": laws,
+            "n_rows": 3 * len(nodes) + 6 * len(cables),
+            "unknowns": _unknown_table(cables, bodies, shafts),
+            "rotors": rig.rotors,
+            "free_length": np.array([cable.length_m for cable in rig.cables]),
+        }
     )
 
 

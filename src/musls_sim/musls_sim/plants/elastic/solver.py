@@ -20,7 +20,6 @@ together; then every cable moves with its ends.
 from __future__ import annotations
 
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import table_at
 from musls_description.numerics.vectors import add, cross, increase, put, scale, sub
 from musls_sim.plants.elastic.bodies import point_shift
 from musls_sim.plants.elastic.state import (
@@ -28,6 +27,7 @@ from musls_sim.plants.elastic.state import (
     BORDER,
     NOTHING,
     bodies_of,
+    matrix_of,
     nodes_of,
     rows_of,
     shafts_of,
@@ -319,7 +319,7 @@ def _turn_with_body(cable, at, to, arm, axis):
 def add_ends(t, cable):
     """Gather what is left of a cable and add it to the equations of its bodies and shafts."""
     rows = rows_of(t)
-    matrix = table_at(t.matrix)
+    matrix = matrix_of(t)
     unknowns = unknowns_of(t)
     ends = cable.ends
     right = cable.ends_right

@@ -11,12 +11,9 @@ step.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from musls_description.numerics.arrays import Array, Records
-from musls_description.numerics.records import PLACE, grid_opener, opener
+from musls_description.numerics.layout import Field, Layout, Number
 from musls_description.system.obstacles import SOLID
 from musls_sim.plants.elastic.cables.line import AXIAL, LAW, MEMORY
 from musls_sim.plants.rigid_body import MOTION, ROTOR, WRENCH
@@ -201,96 +198,86 @@ UNKNOWN = _record(numbers="value", integers="first")
 """Unknown of the bodies and shafts, and the first column of its row that is not zero."""
 
 
-class RigTables(NamedTuple):
-    """State, constants and work space; a step changes those up to `speed` for good.
+ROTORS = ("n_drones", "n_rotors")
+WRENCHES = ("n_bodies", 6)
 
-    Attributes:
-        nodes: `NODE`, those of a cable behind each other from end 1 to end 2.
-        segments: `SEGMENT`, likewise.
-        cables: `CABLE`.
-        bodies: `BODY`.
-        corners: `CORNER` of all bodies, then of all cables.
-        shafts: `SHAFT`, winches, then pulleys.
-        system: `SYSTEM`, (1,).
-        speed: Rotor speeds, (n_drones, n_rotors) [rad/s].
-        solids: `SOLID` of ground and obstacles.
-        laws: `LAW` of all tabulated axial laws.
-        rows: `ROW` of all cables.
-        matrix: Matrix of the bodies and shafts, lower triangle.
-        unknowns: `UNKNOWN`, one per row of the matrix.
-        rotors: Rotors from `rotor_records`, (n_drones, n_rotors).
-        stage_speed: Rotor speeds within a stage.
-        shown: State of the bodies in the columns of `PlantState.motion`, (n_bodies, 16).
-        force: Forces at the ends of the cables, see `output.collect`, (n_cables, 2, 3).
-        peak: Largest tension of each cable within the period, (n_cables,).
-        held: Force and moment that hold or push each body, world, (n_bodies, 6).
-        free_length: Free length of each cable, (n_cables,).
-        command: Rotor commands, (n_drones, n_rotors) [rad/s].
-        wrench_body: Moment and force on every body, its frame, (n_bodies, 6).
-        wrench_enu: Inputs in the world frame, (n_bodies, 6).
-        fastest: Largest speed of each body so far, its edge's by turning among it, (n_bodies, 1).
-        kept: Room for what changes at the begin of the period and at the begin of a step, (2, n).
-        progress: `PROGRESS`, (1,).
-    """
-
-    nodes: Records
-    segments: Records
-    cables: Records
-    bodies: Records
-    corners: Records
-    shafts: Records
-    system: Records
-    speed: Array
-    solids: Records
-    laws: Records
-    rows: Records
-    matrix: Array
-    unknowns: Records
-    rotors: Records
-    stage_speed: Array
-    shown: Array
-    force: Array
-    peak: Array
-    held: Array
-    free_length: Array
-    command: Array
-    wrench_body: Array
-    wrench_enu: Array
-    fastest: Array
-    kept: Array
-    progress: Records
-
-
-SYSTEM = _record(
-    ("sums", SUMS),
-    ("old_sums", SUMS),  # at the begin of the step
-    ("losses", LOSSES),  # at the end of the last step
-    ("stage_losses", LOSSES),
-    ("wind", *VECTOR),
-    ("bracket", "f8", (4,)),  # of the time of a break
-    *((table, PLACE) for table in RigTables._fields if table != "system"),
-    # `can_break` is not 0 if a segment has a break force or is to be cut in this period; `since` is
-    # the time from the begin of the step to the stage [s]; below `soft_below` there may be soft
-    # ground [m]; `turn2` is the square of the phase of a
-    # swing that a step may take, 0 for any.
-    numbers="""gravity soft_below ground_friction tolerance energy_tolerance can_break period since
-    turn2""",
-    # So many numbers of the memory, from its begin, are what a step changes for good. `level`: how
-    # often the steps of the next period are halved to begin with. `refined`: periods with finer
-    # steps than the usual. `middle`: node that is shown as body 0, -1 for none.
-    integers="n_dofs changing level refined middle",
+LAYOUT = Layout(
+    [
+        Number("sums", SUMS, "work and losses since the start"),
+        Number("old_sums", SUMS, "the same at the begin of the step"),
+        Number("losses", LOSSES, "powers at the end of the last step"),
+        Number("stage_losses", LOSSES, "the same in the stage"),
+        Number("wind", VECTOR, "velocity of the air [m/s]"),
+        Number("bracket", (float, 4), "of the time of a break"),
+        Number("gravity", float, "[m/s2]"),
+        Number("soft_below", float, "height below which there may be soft ground [m]"),
+        Number("ground_friction", float, "coefficient of surfaces"),
+        Number("tolerance", float, "of tensions [N]"),
+        Number("energy_tolerance", float, "energy that a step may make [J]"),
+        Number("can_break", float, "whether something has a break force or is to be cut now"),
+        Number("period", float, "control period [s]"),
+        Number("since", float, "time from the begin of the step to the stage [s]"),
+        Number("turn2", float, "square of the phase of a swing in a step, 0 for any"),
+        Number("n_dofs", int, "unknowns of bodies and shafts"),
+        Number("changing", int, "numbers from here on that a step changes for good"),
+        Number("level", int, "how often steps of the next period are halved to begin with"),
+        Number("refined", int, "periods with finer steps than the usual"),
+        Number("middle", int, "node that is shown as body 0, -1 for none"),
+    ],
+    [
+        Field("nodes", ("n_nodes",), NODE, "of all cables, each from end 1 to end 2"),
+        Field("segments", ("n_segments",), SEGMENT, "likewise"),
+        Field("cables", ("n_cables",), CABLE, "cables"),
+        Field("bodies", ("n_bodies",), BODY, "load, drones, anchors"),
+        Field("corners", ("n_corners",), CORNER, "of all bodies, then of all cables"),
+        Field("shafts", ("n_shafts",), SHAFT, "winches, then pulleys"),
+        Field("speed", ROTORS, float, "of rotors [rad/s]; up to here a step changes it for good"),
+        Field("solids", ("n_solids",), SOLID, "ground and obstacles"),
+        Field("laws", ("n_laws",), LAW, "all tabulated axial laws"),
+        Field("rows", ("n_rows",), ROW, "rows of the equations of all cables"),
+        Field("matrix", ("n_unknowns", "n_unknowns"), float, "of these, lower triangle"),
+        Field("unknowns", ("n_unknowns",), UNKNOWN, "of bodies and shafts, one per row"),
+        Field("rotors", ROTORS, ROTOR, "rotors of the drones"),
+        Field("stage_speed", ROTORS, float, "speeds of rotors within a stage"),
+        Field("shown", ("n_bodies", 16), float, "bodies, columns as `PlantState.motion`"),
+        Field("force", ("n_cables", 2, 3), float, "at the ends of cables, see `output.collect`"),
+        Field("peak", ("n_cables",), float, "largest tensions within the period"),
+        Field("held", WRENCHES, float, "force and moment that hold or push each body, world"),
+        Field("free_length", ("n_cables",), float, "free lengths"),
+        Field("command", ROTORS, float, "speeds that are commanded [rad/s]"),
+        Field("wrench_body", WRENCHES, float, "moment and force on every body, its frame"),
+        Field("wrench_enu", WRENCHES, float, "the same, world frame"),
+        Field("fastest", ("n_bodies",), float, "largest speeds so far, edges' by turning included"),
+        Field("kept", (2, "changing"), float, "what changes, at begin of period and step"),
+        Field("progress", (), PROGRESS, "progress within the period"),
+    ],
 )
+"""State, constants and work space of a rig."""
 
+SYSTEM = LAYOUT.record
 
-nodes_of = opener("nodes", NODE)
-segments_of = opener("segments", SEGMENT)
-cables_of = opener("cables", CABLE)
-bodies_of = opener("bodies", BODY)
-corners_of = opener("corners", CORNER)
-shafts_of = opener("shafts", SHAFT)
-solids_of = opener("solids", SOLID)
-laws_of = opener("laws", LAW)
-rows_of = opener("rows", ROW)
-unknowns_of = opener("unknowns", UNKNOWN)
-progress_of = opener("progress", PROGRESS)
-rotors_of = grid_opener("rotors", ROTOR)
+nodes_of = LAYOUT.opener("nodes")
+segments_of = LAYOUT.opener("segments")
+cables_of = LAYOUT.opener("cables")
+bodies_of = LAYOUT.opener("bodies")
+corners_of = LAYOUT.opener("corners")
+shafts_of = LAYOUT.opener("shafts")
+speed_of = LAYOUT.opener("speed")
+solids_of = LAYOUT.opener("solids")
+laws_of = LAYOUT.opener("laws")
+rows_of = LAYOUT.opener("rows")
+matrix_of = LAYOUT.opener("matrix")
+unknowns_of = LAYOUT.opener("unknowns")
+rotors_of = LAYOUT.opener("rotors")
+stage_speed_of = LAYOUT.opener("stage_speed")
+shown_of = LAYOUT.opener("shown")
+force_of = LAYOUT.opener("force")
+peak_of = LAYOUT.opener("peak")
+held_of = LAYOUT.opener("held")
+free_length_of = LAYOUT.opener("free_length")
+own_command_of = LAYOUT.opener("command")
+own_wrench_body_of = LAYOUT.opener("wrench_body")
+own_wrench_enu_of = LAYOUT.opener("wrench_enu")
+fastest_of = LAYOUT.opener("fastest")
+kept_of = LAYOUT.opener("kept")
+progress_of = LAYOUT.opener("progress")

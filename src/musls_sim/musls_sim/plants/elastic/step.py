@@ -36,7 +36,6 @@ from musls_description.numerics.records import (
     memory_at,
     record_at,
     record_beyond,
-    table_at,
 )
 from musls_description.numerics.vectors import (
     add,
@@ -117,13 +116,21 @@ from musls_sim.plants.elastic.state import (
     bodies_of,
     cables_of,
     corners_of,
+    fastest_of,
+    kept_of,
+    matrix_of,
     nodes_of,
+    own_command_of,
+    own_wrench_body_of,
+    own_wrench_enu_of,
     progress_of,
     rotors_of,
     rows_of,
     segments_of,
     shafts_of,
     solids_of,
+    speed_of,
+    stage_speed_of,
     unknowns_of,
 )
 from musls_sim.plants.interface import (
@@ -240,7 +247,7 @@ def place_bodies(t, dh, share, again):
 @compiled()
 def _begin_bodies(t, losses, dh):
     """Balance of the bodies without cables, and their matrices: inertia and contact."""
-    matrix = table_at(t.matrix)
+    matrix = matrix_of(t)
     unknowns = unknowns_of(t)
     inverse_dh2 = 1.0 / (dh * dh)
     for i in range(t.n_dofs):
@@ -284,7 +291,7 @@ def _assemble_cable(t, cable, losses, dh):
 @compiled()
 def _assemble(t, losses, dh, share):
     """All equations of a stage, those of the cables eliminated."""
-    external_wrenches(t, table_at(t.stage_speed))
+    external_wrenches(t, stage_speed_of(t))
     losses.cables = losses.ground = losses.air = losses.drives = losses.switched = 0.0
     _begin_bodies(t, losses, dh)
     balance_shafts(t, dh, share)
@@ -348,7 +355,7 @@ def solve_stage(t, dh, share, iterations):
             if not math.isfinite(worst):
                 return 0
         _assemble(t, losses, dh, share)
-        if not solve_envelope(table_at(t.matrix), unknowns_of(t), t.n_dofs):
+        if not solve_envelope(matrix_of(t), unknowns_of(t), t.n_dofs):
             return 0
         # Newton's method may go round in circles between slack and taut: half a step breaks them.
         part = 0.5 if iteration > 3 and iteration % 2 == 0 else 1.0
@@ -373,7 +380,7 @@ def _predict_first(t, known, dh, time):
 
     It knows the state and so much of its rates: `dh`, nothing in an implicit Euler step.
     """
-    copy_table(table_at(t.stage_speed), table_at(t.speed))
+    copy_table(stage_speed_of(t), speed_of(t))
     for node in nodes_of(t):
         put(node.known_position, add_scaled(node.position, known, node.velocity))
         put(node.known_velocity, add_scaled(node.velocity, known, node.acceleration))
@@ -453,12 +460,12 @@ def _begin_first(t, share):
     """Set up the first stage of a step; returns the stage's weight [s]."""
     h = share * t.period
     _old_wrenches(t, -1.0)
-    external_wrenches(t, table_at(t.speed))
+    external_wrenches(t, speed_of(t))
     _old_wrenches(t, 1.0)
     t.old_sums = t.sums
     _count(t, t.losses, W * h)
     _predict_first(t, D * h, D * h, GAMMA * h)
-    spin_rotors(table_at(t.stage_speed), table_at(t.command), rotors_of(t), GAMMA * h)
+    spin_rotors(stage_speed_of(t), own_command_of(t), rotors_of(t), GAMMA * h)
     t.since = GAMMA * h
     return D * h
 
@@ -468,7 +475,7 @@ def _begin_second(t, share):
     """Count the first stage of a step and set up the second; returns the stage's weight [s]."""
     h = share * t.period
     _count(t, t.stage_losses, W * h)
-    spin_rotors(table_at(t.stage_speed), table_at(t.command), rotors_of(t), (1.0 - GAMMA) * h)
+    spin_rotors(stage_speed_of(t), own_command_of(t), rotors_of(t), (1.0 - GAMMA) * h)
     _predict_second(t, W * h, D * h)
     t.since = h
     return D * h
@@ -477,7 +484,7 @@ def _begin_second(t, share):
 @compiled()
 def _begin_stage(t):
     """Set up the next stage; returns its weight [s] and its time (a share of the period)."""
-    p = progress_of(t)[0]
+    p = progress_of(t)
     if p.mode == _FIRST and p.trial == 0:
         p.now = (p.step + 1) / p.steps
         if p.fragile:
@@ -490,7 +497,7 @@ def _begin_stage(t):
     if p.mode == _EULER:
         t.since = dh = length * t.period / EULER_STEPS
         _predict_first(t, 0.0, dh, 0.0)
-        spin_rotors(table_at(t.stage_speed), table_at(t.command), rotors_of(t), dh)
+        spin_rotors(stage_speed_of(t), own_command_of(t), rotors_of(t), dh)
         return dh, p.at + length * (p.euler + 1.0 / EULER_STEPS)
     _predict_first(t, 0.0, START_STEP_S, 0.0)
     t.since = START_STEP_S
@@ -501,7 +508,7 @@ def _begin_stage(t):
 def _end_euler(t, dh):
     """Count an implicit Euler step and make its end the state."""
     _count(t, t.stage_losses, dh)
-    copy_table(table_at(t.speed), table_at(t.stage_speed))
+    copy_table(speed_of(t), stage_speed_of(t))
     _settle(t)
 
 
@@ -528,18 +535,18 @@ def _end_second(t, h, switched, rough):
     checks_energy = switched > 0.0 or rough
     before = limit = 0.0
     if checks_energy:
-        copy_numbers(table_at(t.kept)[1], x)
+        copy_numbers(kept_of(t)[1], x)
         before, moving = _stored_energy(t)
         limit = t.energy_tolerance
         if switched == 0.0:
             limit = max(limit, ENERGY_SHARE * moving)
     _settle(t)
     if checks_energy and _gained(t, before) > limit:
-        copy_numbers(x, table_at(t.kept)[1])
+        copy_numbers(x, kept_of(t)[1])
         t.sums = t.old_sums
         return False
     t.losses = t.stage_losses
-    copy_table(table_at(t.speed), table_at(t.stage_speed))
+    copy_table(speed_of(t), stage_speed_of(t))
     return True
 
 
@@ -551,7 +558,7 @@ def _rewind(t):
     for corner in corners_of(t):
         if corner.touched == 0.0:
             corner.active = 0.0
-    external_wrenches(t, table_at(t.speed))
+    external_wrenches(t, speed_of(t))
     t.sums = t.old_sums
 
 
@@ -594,15 +601,15 @@ def _bend(t, h):
     The rotation of drones, which is their autopilots', does not count.
     """
     worst = 0.0
-    fastest = table_at(t.fastest)
+    fastest = fastest_of(t)
     for b in range(fastest.shape[0]):
         body = bodies_of(t)[b]
         if body.free == 0:
             continue
         now = body.stage
         arm = body.gyration if body.drone < 0 else 0.0
-        fastest[b, 0] = max(fastest[b, 0], norm(now.velocity), arm * norm(now.omega))
-        share = 1.0 / (BEND * max(fastest[b, 0], FAINT_M_S))
+        fastest[b] = max(fastest[b], norm(now.velocity), arm * norm(now.omega))
+        share = 1.0 / (BEND * max(fastest[b], FAINT_M_S))
         jerked = max(body.hardest, norm(now.acceleration)) > JERK_SHARE * t.gravity
         for k in range(2):
             if k == 0:
@@ -688,22 +695,22 @@ def remember_start(address):
 @compiled()
 def _changing(t):
     """Return all numbers that a step changes for good."""
-    return memory_at(address_of(t.nodes) + t.nodes.offset, t.changing)
+    return memory_at(address_of(t), t.changing)
 
 
 @compiled()
 def _take_inputs(t, s):
     """Take what a `STEP` gives for the period."""
-    copy_table(table_at(t.command), command_of(s))
+    copy_table(own_command_of(t), command_of(s))
     copy_numbers(t.wind, wind_of(s))
-    copy_table(table_at(t.wrench_body), wrench_body_of(s))
-    copy_table(table_at(t.wrench_enu), wrench_enu_of(s))
+    copy_table(own_wrench_body_of(t), wrench_body_of(s))
+    copy_table(own_wrench_enu_of(t), wrench_enu_of(s))
     t.period = s.period
     begin_motion(solids_of(t), surface_motion_of(s), s.period)
     for k in range(s.n_anchors):
         b = 1 + s.n_drones + k
         body = bodies_of(t)[b]
-        copy_numbers(table_at(t.wrench_enu)[b], anchor_wrench_of(s)[k])
+        copy_numbers(own_wrench_enu_of(t)[b], anchor_wrench_of(s)[k])
         copy_table(body.reference_rotation, body.rotation)
         copy_table(body.path, anchor_motion_of(s)[k])
     for k in range(s.n_winches):
@@ -716,7 +723,7 @@ def _take_inputs(t, s):
 def _note_stops(t):
     """Note the winches that have begun to be halted in a period; their number."""
     stops = 0
-    if progress_of(t)[0].finding:
+    if progress_of(t).finding:
         return stops
     for shaft in shafts_of(t):
         shaft.stopped = 0.0
@@ -730,9 +737,9 @@ def _note_stops(t):
 @compiled()
 def _begin_period(t, substeps, refinements):
     """Break segments that are due, save the state to return to, and begin the first step."""
-    p = progress_of(t)[0]
+    p = progress_of(t)
     x = _changing(t)
-    copies = table_at(t.kept)
+    copies = kept_of(t)
     for segment in segments_of(t):
         segment.peak_tension = 0.0
     jumped = begin_shafts(t)
@@ -759,7 +766,7 @@ def _begin_period(t, substeps, refinements):
 @compiled()
 def _end_stage(t, solved, dh):
     """Go on from a stage after so many solutions; says whether steps have to be shorter."""
-    p = progress_of(t)[0]
+    p = progress_of(t)
     react(t)
     react_shafts(t)
     if p.mode == _FIRST:
@@ -788,8 +795,8 @@ def _end_stage(t, solved, dh):
 @compiled()
 def _end_last(t, solved):
     """Go on from the second stage: a trial for a break, the next step, or implicit Euler steps."""
-    p = progress_of(t)[0]
-    trial_end = progress_of(t)[0].now
+    p = progress_of(t)
+    trial_end = progress_of(t).now
     p.trial += 1
     if p.fragile:
         p.now = _next_trial(t, p.at, p.now, t.bracket, p.trial)
@@ -822,7 +829,7 @@ def _end_last(t, solved):
 @compiled()
 def _end_step(t):
     """Break segments that are due at the end of a step, and begin the next one."""
-    p = progress_of(t)[0]
+    p = progress_of(t)
     new_breaks = 0
     if p.mode != _START:
         p.at = p.now
@@ -840,9 +847,9 @@ def _end_step(t):
 @compiled()
 def _give_up(t):
     """Return to the begin of the period, and begin anew with steps half as long."""
-    p = progress_of(t)[0]
+    p = progress_of(t)
     x = _changing(t)
-    copies = table_at(t.kept)
+    copies = kept_of(t)
     if p.steps > 1 or p.fragile:
         copy_numbers(x, copies[0])
     else:
@@ -860,7 +867,7 @@ def _give_up(t):
 @compiled()
 def _end_period(t, substeps):
     """Show the state, choose the steps of the next period; whether no body is too fast."""
-    p = progress_of(t)[0]
+    p = progress_of(t)
     collect(t, 0.0 if p.finding else t.period)
     if not p.finding and not fastest_body(bodies_of(t)) <= SPEED_LIMIT_M_S:
         return False
@@ -885,7 +892,7 @@ def move_plant(address):
     """
     s = record_at(address, STEP)
     t = record_beyond(s, s.plant, SYSTEM)
-    p = progress_of(t)[0]
+    p = progress_of(t)
     _take_inputs(t, s)
     _begin_period(t, s.substeps, s.refinements)
     while p.start or p.step < p.steps:

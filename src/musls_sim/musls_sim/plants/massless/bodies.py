@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import table_at
 from musls_description.numerics.vectors import (
     add,
     cross,
@@ -24,6 +23,7 @@ from musls_sim.plants.massless.records import (
     bodies_of,
     cables_of,
     corners_of,
+    force_of,
     rotors_of,
     solids_of,
     whole_of,
@@ -167,7 +167,7 @@ def _cubic(c, t):
 @compiled()
 def move_structure(t, speed):
     """Derivatives of the whole; what acts on each part from outside is left in its wrench."""
-    whole = whole_of(t)[0]
+    whole = whole_of(t)
     bodies = bodies_of(t)
     place(whole)
     t.driven = t.lost = 0.0
@@ -198,10 +198,10 @@ def rod_forces(t):
     Every rod is the only one of its drone, clamped at both ends, so the drone's balance gives it
     without assumptions; how clamped rods share the load does not enter.
     """
-    whole = whole_of(t)[0]
+    whole = whole_of(t)
     bodies = bodies_of(t)
     cables = cables_of(t)
-    forces = table_at(t.force)
+    forces = force_of(t)
     omega = whole.state.omega
     alpha = whole.rate.omega
     for k in range(len(cables)):
@@ -215,6 +215,6 @@ def rod_forces(t):
         u, _ = unit(rotate(whole.rotation, sub(c.drone_point, c.load_point)))
         flat = math.sqrt(u[0] * u[0] + u[1] * u[1])
         c1, s1 = (u[0] / flat, u[1] / flat) if flat > 1e-9 else (1.0, 0.0)
-        row[0] = row[3] = c.tension = dot(f, u)
-        row[1] = row[4] = -f[0] * s1 + f[1] * c1
-        row[2] = row[5] = -u[2] * (f[0] * c1 + f[1] * s1) + flat * f[2]
+        row[0, 0] = row[1, 0] = c.tension = dot(f, u)
+        row[0, 1] = row[1, 1] = -f[0] * s1 + f[1] * c1
+        row[0, 2] = row[1, 2] = -u[2] * (f[0] * c1 + f[1] * s1) + flat * f[2]

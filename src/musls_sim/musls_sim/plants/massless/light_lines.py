@@ -42,7 +42,7 @@ from musls_sim.plants.interface import (
     given_motion,
     step_s,
 )
-from musls_sim.plants.massless.records import MAX_EVENTS, SLACKENED, build_records
+from musls_sim.plants.massless.records import LAYOUT, MAX_EVENTS, SLACKENED, build_records
 from musls_sim.plants.massless.step import move_plant
 from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.specs.physics import CONTROL_PERIOD_S
@@ -69,6 +69,7 @@ class LightLinesPlant(Plant):
     """
 
     system: SlungLoadSystem
+    layout = LAYOUT
     shape_table = "records", "bodies"
     moving: Records
 
@@ -101,14 +102,13 @@ class LightLinesPlant(Plant):
             obstacles=obstacles,
         )
         t = self.records
-        n = system.n_drones
         self.record = t.system
         self.rotors = t.rotors
         self.moving = t.bodies
         if rotor_speed_rad_s is not None:
             t.speed[:] = rotor_speed_rad_s
         t.end_speed[:] = t.speed
-        self.state = PlantState(t.shown, t.speed, t.force.reshape(n, 2, 3), t.cables["peak"])
+        self.state = PlantState(t.shown, t.speed, t.force, t.cables["peak"])
         self._ground = ground_height_enu_m
         uneven = ground_height_enu_m is None or t.solids["ground"].sum() > 1
         self._grounds = t.solids if uneven else None

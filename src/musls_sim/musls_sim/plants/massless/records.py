@@ -6,21 +6,13 @@ Compiled functions find all of them from one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from musls_control.estimate import BodyMotion
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import (
-    PLACE,
-    grid_opener,
-    lead_to,
-    opener,
-    pack_tables,
-    table_at,
-)
+from musls_description.numerics.layout import Field, Layout, Number, Tables
 from musls_description.system.drone import Drone
 from musls_description.system.obstacles import SOLID, AnyObstacle
 from musls_description.system.slung_system import Load, SlungLoadSystem
@@ -141,79 +133,63 @@ MAX_EVENTS = 64
 """Events of a period that are told; the others are counted."""
 
 
-class MasslessTables(NamedTuple):
-    """All records of n drones; k corners, r rotors a drone.
-
-    Attributes:
-        system: One record, (1,) of `SYSTEM`.
-        bodies: Load, then drones, (1 + n,) of `BODY`.
-        whole: Load and drones joined by rigid rods, (1,) of `BODY`.
-        cables: (n,) of `CABLE`.
-        corners: Eight a body and surface, (k,) of `CORNER`.
-        rotors: (n, r) of `ROTOR`.
-        events: (MAX_EVENTS,) of `EVENT`.
-        speed: Rotor speeds at the begin of the period, (n, r).
-        middle_speed: Rotor speeds in the middle of the step.
-        end_speed: Rotor speeds at its end.
-        shown: `PlantState.motion`, (1 + n, 16).
-        force: `PlantState.cable_force_n` as (n, 6).
-        command: Rotor speeds commanded, (n, r).
-        solids: Ground and obstacles, of `SOLID`.
-    """
-
-    system: Records
-    bodies: Records
-    whole: Records
-    cables: Records
-    corners: Records
-    rotors: Records
-    events: Records
-    speed: Array
-    middle_speed: Array
-    end_speed: Array
-    shown: Array
-    force: Array
-    command: Array
-    solids: Records
-
-
-SYSTEM = np.dtype(
+LAYOUT = Layout(
     [
-        ("gravity", float),
-        ("friction", float),
-        ("restitution", float),
-        ("step", float),  # longest steps in the air and on the ground
-        ("contact_step", float),
-        ("tension_noise", float),  # tension that counts as none
-        ("wind", float, 3),
-        ("happened", np.int64),  # number of events in the period
-        ("driven", float),  # power of drives and of losses in a stage,
-        ("lost", float),
-        ("first_driven", float),  # in the first stage,
-        ("first_lost", float),
-        ("mean_driven", float),  # and their means
-        ("mean_lost", float),
-        ("work", float),  # of rotors, inputs and prescribed drones [J]
-        ("absolute_work", float),
-        ("loss", float),  # to air and ground
-        ("impact_loss", float),
-        ("refined", np.int64),  # periods with more steps than usual
-        ("load", LOAD),
-        ("rigid", np.int64),  # 1 for rods: the whole moves, and its parts with it
-        *((table, PLACE) for table in MasslessTables._fields[1:]),
-        ("moving", PLACE),  # the bodies that are integrated, or the whole
+        Number("gravity", float, "[m/s2]"),
+        Number("friction", float, "coefficient of surfaces"),
+        Number("restitution", float, "see `MasslessPlant`"),
+        Number("step", float, "longest step in the air [s]"),
+        Number("contact_step", float, "longest step near surfaces [s]"),
+        Number("tension_noise", float, "tension that counts as none [N]"),
+        Number("wind", (float, 3), "velocity of the air [m/s]"),
+        Number("happened", int, "events in the period"),
+        Number("driven", float, "power of drives in a stage [W]"),
+        Number("lost", float, "power of losses in a stage"),
+        Number("first_driven", float, "the same in the first stage"),
+        Number("first_lost", float, "likewise"),
+        Number("mean_driven", float, "means of the stages"),
+        Number("mean_lost", float, "likewise"),
+        Number("work", float, "work of rotors, inputs and prescribed drones [J]"),
+        Number("absolute_work", float, "the same without regard to sign"),
+        Number("loss", float, "energy lost to air and ground [J]"),
+        Number("impact_loss", float, "energy lost in impacts [J]"),
+        Number("refined", int, "periods with more steps than usual"),
+        Number("load", LOAD, "load in the problem of the taut cables"),
+        Number("rigid", int, "1 for rods: the whole moves, and its parts with it"),
     ],
-    align=True,
+    [
+        Field("bodies", ("n_bodies",), BODY, "load, then drones"),
+        Field("whole", (), BODY, "load and drones joined by rigid rods"),
+        Field("moving", ("n_moving",), BODY, "bodies that are integrated", "bodies"),
+        Field("cables", ("n_cables",), CABLE, "cables or rods"),
+        Field("corners", ("n_corners",), CORNER, "eight a body and surface"),
+        Field("rotors", ("n_drones", "n_rotors"), ROTOR, "rotors of the drones"),
+        Field("events", (MAX_EVENTS,), EVENT, "events of the period"),
+        Field("speed", ("n_drones", "n_rotors"), float, "of rotors at the period's begin [rad/s]"),
+        Field("middle_speed", ("n_drones", "n_rotors"), float, "in the middle of the step"),
+        Field("end_speed", ("n_drones", "n_rotors"), float, "at its end"),
+        Field("shown", ("n_bodies", 16), float, "`PlantState.motion`"),
+        Field("force", ("n_cables", 2, 3), float, "`PlantState.cable_force_n`"),
+        Field("command", ("n_drones", "n_rotors"), float, "speeds that are commanded"),
+        Field("solids", ("n_solids",), SOLID, "ground and obstacles"),
+    ],
 )
+SYSTEM = LAYOUT.record
 
-bodies_of = opener("bodies", BODY)
-moving_of = opener("moving", BODY)
-whole_of = opener("whole", BODY)
-cables_of = opener("cables", CABLE)
-corners_of = opener("corners", CORNER)
-solids_of = opener("solids", SOLID)
-events_of = opener("events", EVENT)
-rotors_of = grid_opener("rotors", ROTOR)
+bodies_of = LAYOUT.opener("bodies")
+whole_of = LAYOUT.opener("whole")
+moving_of = LAYOUT.opener("moving")
+cables_of = LAYOUT.opener("cables")
+corners_of = LAYOUT.opener("corners")
+rotors_of = LAYOUT.opener("rotors")
+events_of = LAYOUT.opener("events")
+speed_of = LAYOUT.opener("speed")
+middle_speed_of = LAYOUT.opener("middle_speed")
+end_speed_of = LAYOUT.opener("end_speed")
+shown_of = LAYOUT.opener("shown")
+force_of = LAYOUT.opener("force")
+own_command_of = LAYOUT.opener("command")
+solids_of = LAYOUT.opener("solids")
 
 
 @compiled()
@@ -238,7 +214,7 @@ def keep_inputs(t, wind, in_body, in_world):
 def show_bodies(t, period):
     """Write `PlantState.motion`."""
     bodies = bodies_of(t)
-    motion = table_at(t.shown)
+    motion = shown_of(t)
     for i in range(len(bodies)):
         collect_state(bodies[i], period, motion[i])
 
@@ -258,18 +234,16 @@ def build_records(
     step_s: float,
     restitution: float,
     obstacles: Sequence[AnyObstacle],
-) -> tuple[Array, MasslessTables]:
-    """Records of a system in its start: their memory, which begins with the first, and views.
+) -> tuple[Array, Tables]:
+    """Records of a system in its start: their memory, and the tables of `LAYOUT` there.
 
     Of the cables only the lengths count. `step_s` is the longest step, a ground height of None
     means no ground; for `restitution` see `MasslessPlant`.
     """
-    n = system.n_drones
-    r = system.n_rotors
     parts: list[Load | Drone] = [system.load, *system.drones]
     solids = surfaces_of(ground_height_enu_m, obstacles)
     corners = corner_records([part.collision.corners_m for part in parts], len(solids))
-    bodies = np.zeros(1 + n, BODY)
+    bodies = np.zeros(len(parts), BODY)
     for i, (body, part) in enumerate(zip(bodies, parts, strict=True)):
         _write_body(body, part, 8 * len(solids) * i, 8 * len(solids))
     state = bodies["state"]
@@ -277,38 +251,29 @@ def build_records(
     state["velocity"] = start.velocity_enu_m_s
     state["attitude"] = start.orientation_wxyz
     state["omega"] = start.omega_body_rad_s
-    t = np.zeros(1, SYSTEM)
-    t["load"]["linear"] = 1.0 / np.sqrt(system.load.mass_kg)
-    if bodies["inertia"][0].any():
-        t["load"]["angular"] = np.linalg.cholesky(bodies["inverse_inertia"][0])
-    t["gravity"] = gravity_m_s2
-    t["friction"] = system.ground_friction
-    t["restitution"] = restitution
-    t["step"] = step_s
-    t["wind"] = np.nan
-    t["contact_step"] = min(
-        contact_step_s(p.mass_kg, _turning(p), p.collision.corners_m) for p in parts
+    memory, t = LAYOUT.build(
+        {
+            "gravity": gravity_m_s2,
+            "friction": system.ground_friction,
+            "restitution": restitution,
+            "step": step_s,
+            "contact_step": min(
+                contact_step_s(p.mass_kg, _turning(p), p.collision.corners_m) for p in parts
+            ),
+            "tension_noise": NOISE * bodies["mass"].sum() * gravity_m_s2,
+            "wind": np.nan,
+            "bodies": bodies,
+            "cables": _cables(system, parts),
+            "corners": corners,
+            "rotors": rotor_records(system),
+            "solids": solids,
+        }
     )
-    t["tension_noise"] = NOISE * bodies["mass"].sum() * gravity_m_s2
-    arrays = {
-        "system": t,
-        "bodies": bodies,
-        "whole": np.zeros(1, BODY),
-        "cables": _cables(system, parts),
-        "corners": corners,
-        "rotors": rotor_records(system),
-        "events": np.zeros(MAX_EVENTS, EVENT),
-        "speed": np.zeros((n, r)),
-        "middle_speed": np.zeros((n, r)),
-        "end_speed": np.zeros((n, r)),
-        "shown": np.zeros((1 + n, 16)),
-        "force": np.zeros((n, 6)),
-        "command": np.zeros((n, r)),
-        "solids": solids,
-    }
-    memory, views = pack_tables(arrays)
-    lead_to(views["system"]["moving"], views["bodies"])
-    return memory, MasslessTables(**views)
+    load = t.system["load"]
+    load["linear"] = 1.0 / np.sqrt(system.load.mass_kg)
+    if bodies["inertia"][0].any():
+        load["angular"] = np.linalg.cholesky(bodies["inverse_inertia"][0])
+    return memory, t
 
 
 def _write_body(body: np.void, part: Load | Drone, first_corner: int, corners: int) -> None:
@@ -320,7 +285,9 @@ def _write_body(body: np.void, part: Load | Drone, first_corner: int, corners: i
     body["drag"] = part.drag_n_s_m
     if inertia.any():  # a point mass does not turn
         body["inverse_inertia"] = np.linalg.inv(inertia)
-    body["stiffness"], body["damping"] = corner_constants(part.mass_kg)
+    body["stiffness"], body["damping"] = corner_constants(
+        part.mass_kg, _turning(part), part.collision.corners_m
+    )
     body["radius"] = np.linalg.norm(part.collision.corners_m, axis=1).max()
     body["first_corner"] = first_corner
     body["corners"] = corners

@@ -17,7 +17,6 @@ from musls_description.numerics.records import (
     copy_table,
     record_at,
     record_beyond,
-    table_at,
 )
 from musls_description.numerics.vectors import dot, put, scale
 from musls_description.system.obstacles import begin_motion, move_solids
@@ -37,11 +36,16 @@ from musls_sim.plants.massless.records import (
     bodies_of,
     cables_of,
     corners_of,
+    end_speed_of,
+    force_of,
     keep_inputs,
+    middle_speed_of,
     moving_of,
+    own_command_of,
     rotors_of,
     show_bodies,
     solids_of,
+    speed_of,
 )
 from musls_sim.plants.rigid_body import fastest_body, look_for_surfaces, settle_corners, spin_rotors
 
@@ -72,17 +76,17 @@ def move_plant(address):
     period = s.period
     now = 0.0
     steps = 0
-    copy_table(table_at(t.command), command_of(s))
+    copy_table(own_command_of(t), command_of(s))
     bodies = bodies_of(t)
     cables = cables_of(t)
-    forces = table_at(t.force)
+    forces = force_of(t)
     begin_motion(solids_of(t), surface_motion_of(s), period)
     t.happened = 0
     moving = period > 0.0
     for c in cables:
         put(c.impulse, (0.0, 0.0, 0.0))
     if keep_inputs(t, wind_of(s), wrench_body_of(s), wrench_enu_of(s)) or s.prescribed != 0:
-        decide(t, table_at(t.speed), now, moving, SHALLOW_M)
+        decide(t, speed_of(t), now, moving, SHALLOW_M)
     for c in cables:
         c.peak = c.tension
     while now < period:
@@ -99,17 +103,17 @@ def move_plant(address):
         if period - now < 1e-9 * period:
             now = period
         if event:
-            decide(t, table_at(t.end_speed), now, moving, SHALLOW_M if located else RATTLE_M)
+            decide(t, end_speed_of(t), now, moving, SHALLOW_M if located else RATTLE_M)
         if steps >= MAX_STEPS or not fastest_body(bodies)[1] < SPEED_LIMIT_M_S:
             s.verdict = -1
             s.failed = 1
             return
     if period > 0.0:
-        copy_table(table_at(t.speed), table_at(t.end_speed))
+        copy_table(speed_of(t), end_speed_of(t))
         t.refined += steps > math.ceil(period / t.step - 1e-6)
     show_bodies(t, period)
     for k in range(len(cables)):
-        forces[k, 0] = forces[k, 3] = cables[k].tension
+        forces[k, 0, 0] = forces[k, 1, 0] = cables[k].tension
     s.verdict = t.happened
     s.failed = 0
 
@@ -186,8 +190,8 @@ def end_step(t, h, near):
 @compiled()
 def spin_to(t, now, out):
     """Rotor speeds at a time since the begin of the period."""
-    copy_table(out, table_at(t.speed))
-    spin_rotors(out, table_at(t.command), rotors_of(t), now)
+    copy_table(out, speed_of(t))
+    spin_rotors(out, own_command_of(t), rotors_of(t), now)
 
 
 @compiled()
@@ -199,8 +203,8 @@ def trial(t, now, h):
     """
     moving = moving_of(t)
     cables = cables_of(t)
-    middle_speed = table_at(t.middle_speed)
-    end_speed = table_at(t.end_speed)
+    middle_speed = middle_speed_of(t)
+    end_speed = end_speed_of(t)
     spin_to(t, now + 0.5 * h, middle_speed)
     spin_to(t, now + h, end_speed)
     for c in cables:

@@ -18,7 +18,6 @@ import math
 
 from musls_description.hanging.tree import STOP_RAD
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import numbers_at
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -31,7 +30,17 @@ from musls_description.numerics.vectors import (
     sub,
     times,
 )
-from musls_sim.plants.rigid_links.mechanism import SLACK, bodies_of, coordinates_of, slacks_of
+from musls_sim.plants.rigid_links.mechanism import (
+    SLACK,
+    angle_of,
+    bodies_of,
+    change_of,
+    coordinates_of,
+    last_change_of,
+    middle_rate_of,
+    rate_of,
+    slacks_of,
+)
 
 # ---------- Symmetric matrices as six numbers, matrices as nine
 
@@ -267,10 +276,10 @@ def eliminate(t, k, h):
     """
     bodies = bodies_of(t)
     rows = coordinates_of(t)
-    rate = numbers_at(t.rate)
-    angle = numbers_at(t.angle)
-    middle = numbers_at(t.middle_rate)
-    last_change = numbers_at(t.last_change)
+    rate = rate_of(t)
+    angle = angle_of(t)
+    middle = middle_rate_of(t)
+    last_change = last_change_of(t)
     body = bodies[k]
     up = bodies[body.parent]
     inertia = read6(body.spin)
@@ -371,7 +380,7 @@ def accelerate(t, k):
     """Acceleration of a body and of its coordinates, from its parent's."""
     bodies = bodies_of(t)
     rows = coordinates_of(t)
-    change = numbers_at(t.change)
+    change = change_of(t)
     body = bodies[k]
     i = bodies[k].first
     if body.parent < 0:

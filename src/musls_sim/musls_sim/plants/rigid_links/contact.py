@@ -54,7 +54,7 @@ def find_contacts(t, h):
             low = True
     if not (low or t.near != 0):
         return
-    move_bodies(t, t.rate)
+    move_bodies(t, False)
     for k in range(bodies.shape[0]):
         put(bodies[k].begin_omega, bodies[k].omega)
         put(bodies[k].begin_velocity, bodies[k].velocity)

@@ -25,7 +25,6 @@ import math
 import numpy as np
 
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import numbers_at, table_at
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -68,17 +67,32 @@ from musls_sim.plants.rigid_links.contact import (
 )
 from musls_sim.plants.rigid_links.mechanism import (
     STRETCHED,
+    angle_of,
     bodies_of,
+    change_of,
+    compliance_of,
     coordinates_of,
     drift,
+    earlier_change_of,
     edges_of,
     first_links_of,
+    force_of,
+    guide_of,
+    last_change_of,
+    middle_rate_of,
     move_bodies,
+    own_command_of,
+    own_wrench_body_of,
+    own_wrench_enu_of,
+    peak_of,
     place_bodies,
+    rate_of,
     rotors_of,
     selected_of,
     slacks_of,
     solids_of,
+    speed_of,
+    target_of,
     unwind,
 )
 from musls_sim.plants.rigid_links.momentum import add_impulses, keep_momenta, note_momenta
@@ -131,7 +145,7 @@ def begin_step(t, h):
     """Positions and rotors in the middle of the step, and what is guessed before it."""
     note_momenta(t)
     begin_slack(t, h)
-    spin_rotors(table_at(t.speed), table_at(t.command), rotors_of(t), 0.5 * h)
+    spin_rotors(speed_of(t), own_command_of(t), rotors_of(t), 0.5 * h)
     move_slack(t, 0.5 * h)
     drift(t, 0.5 * h)
     place_bodies(t)
@@ -143,10 +157,10 @@ def begin_step(t, h):
 @compiled()
 def guess_rates(t, h):
     """Rates in the middle of the step, carried on from the last two; the first time as they are."""
-    rate = numbers_at(t.rate)
-    middle = numbers_at(t.middle_rate)
-    last = numbers_at(t.last_change)
-    earlier = numbers_at(t.earlier_change)
+    rate = rate_of(t)
+    middle = middle_rate_of(t)
+    last = last_change_of(t)
+    earlier = earlier_change_of(t)
     ahead = 0.0
     if t.fresh == 0:
         ahead = (h + t.last_step) / (t.last_step + t.earlier_step)
@@ -157,10 +171,10 @@ def guess_rates(t, h):
 @compiled()
 def rates_hold(t, h):
     """Whether the rates in the middle of the step were guessed well; corrects them if not."""
-    rate = numbers_at(t.rate)
-    middle = numbers_at(t.middle_rate)
-    change = numbers_at(t.change)
-    last = numbers_at(t.last_change)
+    rate = rate_of(t)
+    middle = middle_rate_of(t)
+    change = change_of(t)
+    last = last_change_of(t)
     miss = 0.0
     fastest = 1.0
     for d in range(rate.shape[0]):
@@ -183,7 +197,7 @@ def rates_hold(t, h):
 def evaluate(t, h):
     """Accelerations of all coordinates with the present guess of the rates; whether finite."""
     bodies = bodies_of(t)
-    move_bodies(t, t.middle_rate)
+    move_bodies(t, True)
     finite = add_outside(t)
     for k in range(bodies.shape[0]):
         own_inertia(bodies[k], t.gravity)
@@ -204,10 +218,10 @@ def add_outside(t):
     bodies = bodies_of(t)
     selected = selected_of(t)
     rotors = rotors_of(t)
-    speed = table_at(t.speed)
-    in_body = table_at(t.wrench_body)
-    in_world = table_at(t.wrench_enu)
-    guide = table_at(t.guide)
+    speed = speed_of(t)
+    in_body = own_wrench_body_of(t)
+    in_world = own_wrench_enu_of(t)
+    guide = guide_of(t)
     total = air = 0.0
     for i in range(selected.shape[0]):
         body = bodies[selected[i]]
@@ -230,10 +244,10 @@ def add_outside(t):
 @compiled()
 def end_step(t, h):
     """Update tensions, work, rates and positions after the last evaluation of a step."""
-    rate = numbers_at(t.rate)
-    change = numbers_at(t.change)
-    last = numbers_at(t.last_change)
-    earlier = numbers_at(t.earlier_change)
+    rate = rate_of(t)
+    change = change_of(t)
+    last = last_change_of(t)
+    earlier = earlier_change_of(t)
     note_cable_forces(t)
     add_work(t, h)
     add_impulses(t, h)
@@ -253,12 +267,12 @@ def end_step(t, h):
         rate[d] += h * change[d]
         earlier[d] = last[d]
         last[d] = change[d]
-    spin_rotors(table_at(t.speed), table_at(t.command), rotors_of(t), 0.5 * h)
+    spin_rotors(speed_of(t), own_command_of(t), rotors_of(t), 0.5 * h)
     move_slack(t, 0.5 * h)
     drift(t, 0.5 * h)
     unwind(t)
     place_bodies(t)
-    move_bodies(t, t.rate)
+    move_bodies(t, False)
     keep_momenta(t)
 
 
@@ -272,8 +286,8 @@ def note_cable_forces(t):
     bodies = bodies_of(t)
     selected = selected_of(t)
     first = first_links_of(t)
-    force = table_at(t.force)
-    peak = numbers_at(t.peak)
+    force = force_of(t)
+    peak = peak_of(t)
     rows = slacks_of(t)
     for i in range(first.shape[0]):
         drone = selected[1 + i]
@@ -283,11 +297,9 @@ def note_cable_forces(t):
             x, y, z = 0.0, 0.0, 0.0
             if body.parent >= 0:
                 x, y, z = transmitted_force(body)
-            before = force[i, 3 * end]
+            before = force[i, end, 0]
             tension, y, z = scale(-1.0, rotate_back(link.rotation, (x, y, z)))
-            force[i, 3 * end] = tension
-            force[i, 3 * end + 1] = y
-            force[i, 3 * end + 2] = z
+            put(force[i, end], (tension, y, z))
             peak[i] = max(peak[i], tension)
             if rows[i].state != STRETCHED:
                 t.jump = max(t.jump, abs(tension - before))
@@ -307,8 +319,8 @@ def add_work(t, h):
     edges = edges_of(t)
     selected = selected_of(t)
     rows = coordinates_of(t)
-    rate = numbers_at(t.rate)
-    change = numbers_at(t.change)
+    rate = rate_of(t)
+    change = change_of(t)
     drive_power = -t.air
     loss_power = -t.air
     for d in range(rate.shape[0]):
@@ -367,9 +379,9 @@ def poses_hold(t, h, corrections):
 
     The responses are found for the first correction of a step, and serve the later ones.
     """
-    guide = table_at(t.guide)
-    target = table_at(t.target)
-    inverse = table_at(t.compliance)
+    guide = guide_of(t)
+    target = target_of(t)
+    inverse = compliance_of(t)
     miss = np.empty(inverse.shape[0])
     misses(t, h, target, miss)
     if np.abs(miss).max() < POSE_MISS:
@@ -388,9 +400,9 @@ def misses(t, h, target, miss):
     """Turns and ways that are missing to the drones' poses in the middle of the next step."""
     bodies = bodies_of(t)
     selected = selected_of(t)
-    angle = numbers_at(t.angle)
-    rate = numbers_at(t.rate)
-    change = numbers_at(t.change)
+    angle = angle_of(t)
+    rate = rate_of(t)
+    change = change_of(t)
     kept_angle = angle.copy()
     kept_rate = rate.copy()
     kept_place = read3(bodies[0].place)

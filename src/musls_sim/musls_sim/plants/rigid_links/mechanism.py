@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy
@@ -21,15 +21,7 @@ from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.records import (
-    PLACE,
-    address_of,
-    grid_opener,
-    lead_to,
-    numbers_at,
-    opener,
-    pack_tables,
-)
+from musls_description.numerics.layout import Field, Layout, Number, Tables
 from musls_description.numerics.rotations import (
     from_matrix,
     from_rotation_vector,
@@ -255,129 +247,111 @@ LEDGER = np.dtype(
 """Energy balance [J], see `period.account`."""
 
 
-class LinkTables(NamedTuple):
-    """All records of n drones; b bodies, c coordinates, k corners, r rotors a drone.
+ROTORS = ("n_drones", "n_rotors")
+PER_COORDINATE = ("n_coordinates",)
 
-    Attributes:
-        system: One record, (1,) of `SYSTEM`.
-        bodies: Bodies in the order of the tree, (b,) of `BODY`.
-        coordinates: (c,) of `COORDINATE`.
-        edges: Edges of each body for each surface, (k,) of `EDGE`.
-        slacks: Slack of all cables, (n,) of `SLIDE`.
-        pieces: Pieces of the tree, (1,) if all bodies hang together, of `PIECE`.
-        rotors: (n, r) of `ROTOR`.
-        speed: Rotor speeds, (n, r) [rad/s].
-        begin_speed: Rotor speeds at the begin of the period.
-        command: Commanded rotor speeds.
-        angle: Angles of the joints, 0 for free bodies, (c,).
-        rate: Rates of all coordinates, (c,).
-        change: Accelerations of all coordinates in this step, (c,).
-        last_change: Accelerations in the last step.
-        earlier_change: Accelerations in the step before the last.
-        middle_rate: Rates in the middle of the step, an estimate.
-        begin: Angles, rates, last and earlier changes at the begin of the period, (4, c).
-        selected: Body index of load and drones, (1 + n,).
-        first_links: Body index of each cable's first link, (n,).
-        wrench_body: Inputs, see `PlantInputs`, (1 + n, 6).
-        wrench_enu: Inputs in the world frame, (1 + n, 6).
-        guide: Moment and force that move prescribed drones, (n, 6).
-        target: Poses of prescribed drones in the middle of the next step, (n, 7).
-        compliance: Accelerations that these wrenches give, or the inverse, (6 n, 6 n); (0, 0)
-            before drones are prescribed.
-        begin_force: `force` at the begin of the period, (n, 6).
-        shown: `PlantState.motion`, (1 + n, 16).
-        force: `PlantState.cable_force_n`, (n, 2, 3).
-        peak: `PlantState.tension_peak_n`, (n,).
-        solids: Surfaces: ground and obstacles, of `SOLID`.
-        levels: Levels of refinement, (1,) of `LEVELS`.
-        limits: Limits of a step of each level with each cable, (levels, n) of `LIMIT`.
-    """
-
-    system: Records
-    bodies: Records
-    coordinates: Records
-    edges: Records
-    slacks: Records
-    pieces: Records
-    rotors: Records
-    speed: Array
-    begin_speed: Array
-    command: Array
-    angle: Array
-    rate: Array
-    change: Array
-    last_change: Array
-    earlier_change: Array
-    middle_rate: Array
-    begin: Array
-    selected: NDArray[np.int64]
-    first_links: NDArray[np.int64]
-    wrench_body: Array
-    wrench_enu: Array
-    guide: Array
-    target: Array
-    compliance: Array
-    begin_force: Array
-    shown: Array
-    force: Array
-    peak: Array
-    solids: Records
-    levels: Records
-    limits: Records
-
-
-SYSTEM = np.dtype(
+LAYOUT = Layout(
     [
-        ("gravity", float),
-        ("soft_below", float),  # height below which there may be soft ground under cables
-        ("friction", float),
-        ("ahead", float),  # time for which the ground is looked for
-        ("now", float),  # time since the begin of the period
-        ("last_step", float),  # length of the last step and of the one before
-        ("earlier_step", float),
-        ("begin_last_step", float),  # the same at the begin of the period
-        ("begin_earlier_step", float),
-        ("begin_fresh", np.int64),
-        ("fresh", np.int64),  # 1 if there are no steps to carry on from
-        ("near", np.int64),  # whether anything may touch the ground
-        ("touches", np.int64),  # whether anything does
-        ("evaluations", np.int64),  # so far
-        ("wind", float, 3),
-        ("guided", np.int64),  # whether drones are moved along paths
-        ("stopped", np.int64),  # first body whose joint was at its stop, 0 if none was
-        ("jump", float),  # largest change of a tension within a step of the period
-        ("stiff", float),  # largest squared frequency of a stretched cable
-        ("air", float),  # power of the air on the bodies
-        ("work", float),  # of the other outside forces in the period
-        ("absolute_work", float),
-        ("loss", float),  # to joints, air and ground
-        ("made", float, 3),  # impulse that `momentum` gave the pieces in the period
-        ("exchanged", float),
-        ("ledger", LEDGER),
-        ("begin_ledger", LEDGER),
-        *((table, PLACE) for table in LinkTables._fields[1:]),
+        Number("gravity", float, "[m/s2]"),
+        Number("soft_below", float, "height below which soft ground may be under cables [m]"),
+        Number("friction", float, "coefficient of surfaces"),
+        Number("ahead", float, "time for which the ground is looked for [s]"),
+        Number("now", float, "time since the begin of the period [s]"),
+        Number("last_step", float, "length of the last step [s]"),
+        Number("earlier_step", float, "length of the one before"),
+        Number("begin_last_step", float, "the same at the begin of the period"),
+        Number("begin_earlier_step", float, "likewise"),
+        Number("begin_fresh", int, "likewise"),
+        Number("fresh", int, "1 if there are no steps to carry on from"),
+        Number("near", int, "whether anything may touch the ground"),
+        Number("touches", int, "whether anything does"),
+        Number("evaluations", int, "so far"),
+        Number("wind", (float, 3), "velocity of the air [m/s]"),
+        Number("guided", int, "whether drones are moved along paths"),
+        Number("stopped", int, "first body whose joint was at its stop, 0 if none was"),
+        Number("jump", float, "largest change of a tension within a step of the period [N]"),
+        Number("stiff", float, "largest squared frequency of a stretched cable [1/s2]"),
+        Number("air", float, "power of the air on the bodies [W]"),
+        Number("work", float, "work of the other outside forces in the period [J]"),
+        Number("absolute_work", float, "the same without regard to sign"),
+        Number("loss", float, "energy lost to joints, air and ground [J]"),
+        Number("made", (float, 3), "impulse that `momentum` gave the pieces in the period [N s]"),
+        Number("exchanged", float, "work and losses without regard to sign [J]"),
+        Number("ledger", LEDGER, "energy balance"),
+        Number("begin_ledger", LEDGER, "the same at the begin of the period"),
     ],
-    align=True,
+    [
+        Field("bodies", ("n_bodies",), BODY, "in the order of the tree: parents before children"),
+        Field("coordinates", PER_COORDINATE, COORDINATE, "coordinates of joints"),
+        Field("edges", ("n_edges",), EDGE, "edges of each body for each surface"),
+        Field("slacks", ("n_cables",), SLIDE, "slack of all cables"),
+        Field(
+            "pieces", ("n_pieces",), PIECE, "pieces of the tree, one if all bodies hang together"
+        ),
+        Field("rotors", ROTORS, ROTOR, "rotors of the drones"),
+        Field("speed", ROTORS, float, "their speeds [rad/s]"),
+        Field("begin_speed", ROTORS, float, "the same at the begin of the period"),
+        Field("command", ROTORS, float, "speeds that are commanded"),
+        Field("angle", PER_COORDINATE, float, "angles of joints, 0 for free bodies"),
+        Field("rate", PER_COORDINATE, float, "rates of all coordinates"),
+        Field("change", PER_COORDINATE, float, "accelerations in this step"),
+        Field("last_change", PER_COORDINATE, float, "accelerations in the last step"),
+        Field("earlier_change", PER_COORDINATE, float, "accelerations in the step before it"),
+        Field("middle_rate", PER_COORDINATE, float, "rates in the middle of the step, an estimate"),
+        Field("begin", (4, *PER_COORDINATE), float, "angles, rates, changes at the period's begin"),
+        Field("selected", ("n_selected",), int, "body index of load and drones"),
+        Field("first_links", ("n_cables",), int, "body index of each cable's first link"),
+        Field("wrench_body", ("n_selected", 6), float, "inputs, see `PlantInputs`"),
+        Field("wrench_enu", ("n_selected", 6), float, "inputs in the world frame"),
+        Field("guide", ("n_drones", 6), float, "moment and force that move prescribed drones"),
+        Field("target", ("n_drones", 7), float, "their poses in the middle of the next step"),
+        Field(
+            "compliance", ("n_forced", "n_forced"), float, "accelerations by them, or the inverse"
+        ),
+        Field("begin_force", ("n_cables", 2, 3), float, "`force` at the begin of the period"),
+        Field("shown", ("n_selected", 16), float, "`PlantState.motion`"),
+        Field("force", ("n_cables", 2, 3), float, "`PlantState.cable_force_n`"),
+        Field("peak", ("n_cables",), float, "`PlantState.tension_peak_n`"),
+        Field("solids", ("n_solids",), SOLID, "surfaces: ground and obstacles"),
+        Field("levels", (), LEVELS, "levels of refinement"),
+        Field("limits", ("n_levels", "n_cables"), LIMIT, "of a step of each level"),
+    ],
 )
+SYSTEM = LAYOUT.record
 
-bodies_of = opener("bodies", BODY)  # parents before children
-coordinates_of = opener("coordinates", COORDINATE)
-edges_of = opener("edges", EDGE)
-solids_of = opener("solids", SOLID)
-slacks_of = opener("slacks", SLIDE)
-pieces_of = opener("pieces", PIECE)
-rotors_of = grid_opener("rotors", ROTOR)
-selected_of = opener("selected", np.int64)
-first_links_of = opener("first_links", np.int64)
-levels_of = opener("levels", LEVELS)
-limits_of = grid_opener("limits", LIMIT)
+bodies_of = LAYOUT.opener("bodies")
+coordinates_of = LAYOUT.opener("coordinates")
+edges_of = LAYOUT.opener("edges")
+slacks_of = LAYOUT.opener("slacks")
+pieces_of = LAYOUT.opener("pieces")
+rotors_of = LAYOUT.opener("rotors")
+speed_of = LAYOUT.opener("speed")
+begin_speed_of = LAYOUT.opener("begin_speed")
+own_command_of = LAYOUT.opener("command")
+angle_of = LAYOUT.opener("angle")
+rate_of = LAYOUT.opener("rate")
+change_of = LAYOUT.opener("change")
+last_change_of = LAYOUT.opener("last_change")
+earlier_change_of = LAYOUT.opener("earlier_change")
+middle_rate_of = LAYOUT.opener("middle_rate")
+begin_of = LAYOUT.opener("begin")
+selected_of = LAYOUT.opener("selected")
+first_links_of = LAYOUT.opener("first_links")
+own_wrench_body_of = LAYOUT.opener("wrench_body")
+own_wrench_enu_of = LAYOUT.opener("wrench_enu")
+guide_of = LAYOUT.opener("guide")
+target_of = LAYOUT.opener("target")
+compliance_of = LAYOUT.opener("compliance")
+begin_force_of = LAYOUT.opener("begin_force")
+shown_of = LAYOUT.opener("shown")
+force_of = LAYOUT.opener("force")
+peak_of = LAYOUT.opener("peak")
+solids_of = LAYOUT.opener("solids")
+levels_of = LAYOUT.opener("levels")
+limits_of = LAYOUT.opener("limits")
 
 
 # ---------- Records of a system
-
-
-NUMBERS = "angle", "rate", "change", "last_change", "earlier_change", "middle_rate"
-"""Tables of a number for each coordinate."""
 
 
 def build_records(
@@ -392,7 +366,7 @@ def build_records(
     inextensible: bool = False,
     even: bool = True,
     levels: Levels | None = None,
-) -> tuple[Array, LinkTables]:
+) -> tuple[Array, Tables]:
     """Records of a tree with all angles and rates 0: their memory and views of it.
 
     The memory begins with the record of the system. The ground and obstacles are looked
@@ -444,44 +418,28 @@ def build_records(
         row["damping"] = line.damping_n_s / cable.length_m
         row["link_mass"] = cable.link_mass_kg
         row["link_length"] = cable.link_length_m
-    n = system.n_drones
-    r = system.n_rotors
-    c = tree.n_coordinates
-    t = np.zeros(1, SYSTEM)
-    t["gravity"] = gravity_m_s2
-    t["friction"] = system.ground_friction
-    t["soft_below"] = -np.inf if "cables" in contact else soft_below_m(solids)
-    t["ahead"] = ahead_s
-    t["fresh"] = 1
-    motion = np.zeros((1 + n, 16))
+    motion = np.zeros((1 + system.n_drones, 16))
     motion[:, 6] = 1.0
-    arrays = {
-        "system": t,
-        "bodies": bodies,
-        "coordinates": tree_coordinates(tree, bodies),
-        "edges": edges,
-        "slacks": slacks,
-        "pieces": tree_pieces(bodies),
-        "rotors": rotor_records(system),
-        **{name: np.zeros((n, r)) for name in ("speed", "begin_speed", "command")},
-        **{name: np.zeros(c) for name in NUMBERS},
-        "begin": np.zeros((4, c)),
-        "selected": selected,
-        "first_links": np.array(tree.first_link),
-        **{name: np.zeros((1 + n, 6)) for name in ("wrench_body", "wrench_enu")},
-        "guide": np.zeros((n, 6)),
-        "target": np.zeros((n, 7)),
-        "compliance": np.zeros((0, 0)),
-        "begin_force": np.zeros((n, 6)),
-        "shown": motion,
-        "force": np.zeros((n, 2, 3)),
-        "peak": np.zeros(n),
-        "solids": solids,
-        "levels": np.zeros(1, LEVELS) if levels is None else levels.record,
-        "limits": np.zeros((1, n), LIMIT) if levels is None else levels.limits,
-    }
-    memory, views = pack_tables(arrays)
-    return memory, LinkTables(**views)
+    return LAYOUT.build(
+        {
+            "gravity": gravity_m_s2,
+            "friction": system.ground_friction,
+            "soft_below": -np.inf if "cables" in contact else soft_below_m(solids),
+            "ahead": ahead_s,
+            "fresh": 1,
+            "bodies": bodies,
+            "coordinates": tree_coordinates(tree, bodies),
+            "edges": edges,
+            "slacks": slacks,
+            "pieces": tree_pieces(bodies),
+            "rotors": rotor_records(system),
+            "selected": selected,
+            "first_links": np.array(tree.first_link),
+            "shown": motion,
+            "solids": solids,
+            **({"n_levels": 1} if levels is None else levels.tables),
+        }
+    )
 
 
 def tree_bodies(tree: Tree) -> Records:
@@ -529,7 +487,7 @@ def tree_coordinates(tree: Tree, bodies: Records) -> Records:
     return rows
 
 
-def take_over(t: LinkTables, old: LinkTables) -> None:
+def take_over(t: Tables, old: Tables) -> None:
     """Copy all that is not motion from the records of another tree of the same bodies."""
     for name in ("mass", "inertia", "slides"):
         t.bodies[name] = old.bodies[name]
@@ -542,14 +500,14 @@ SHOWN = "rotors", "speed", "shown", "force", "peak", "levels", "limits", "compli
 """Tables that stay where they are when another tree takes over."""
 
 
-def share_shown(t: LinkTables, old: LinkTables) -> LinkTables:
+def share_shown(t: Tables, old: Tables) -> Tables:
     """Share the memory of the shown state with another set of records."""
-    for name in SHOWN:
-        lead_to(t.system[name], getattr(old, name))
-    return t._replace(**{name: getattr(old, name) for name in SHOWN})
+    shown = {name: getattr(old, name) for name in SHOWN}
+    LAYOUT.fill(t.system, shown)
+    return t.replaced(**shown)
 
 
-def set_positions(t: LinkTables, positions: Array) -> None:
+def set_positions(t: Tables, positions: Array) -> None:
     """Set coordinates of the tree: rotation vector and place of free bodies, joint angles."""
     if t.bodies["even"].any():
         rotations = np.empty((len(t.bodies), 3, 3))
@@ -570,7 +528,7 @@ def set_positions(t: LinkTables, positions: Array) -> None:
     set_own_positions(t, positions)
 
 
-def positions_of(t: LinkTables) -> Array:
+def positions_of(t: Tables) -> Array:
     """Coordinates of the tree, the inverse of `set_positions`, (c,)."""
     own = own_positions_of(t)
     if not t.bodies["even"].any():
@@ -578,7 +536,7 @@ def positions_of(t: LinkTables) -> Array:
     return joint_coordinates(t, own, t.bodies["rotation"], universally_bent)
 
 
-def set_own_positions(t: LinkTables, positions: Array) -> None:
+def set_own_positions(t: Tables, positions: Array) -> None:
     """Enter coordinates in which even joints have rotation vectors: of a bend its y and z, (c,)."""
     t.angle[:] = positions
     for body, first, last in _with_attitudes(t):
@@ -589,7 +547,7 @@ def set_own_positions(t: LinkTables, positions: Array) -> None:
         t.angle[first:last] = 0.0
 
 
-def own_positions_of(t: LinkTables) -> Array:
+def own_positions_of(t: Tables) -> Array:
     """Coordinates with rotation vectors, the inverse of `set_own_positions`, (c,)."""
     positions: Array = t.angle.copy()
     for body, first, last in _with_attitudes(t):
@@ -600,7 +558,7 @@ def own_positions_of(t: LinkTables) -> Array:
     return positions
 
 
-def _with_attitudes(t: LinkTables) -> list[tuple[Any, int, int]]:
+def _with_attitudes(t: Tables) -> list[tuple[Any, int, int]]:
     """Free bodies and those beyond even joints, with the begin and end of their coordinates."""
     rows = np.flatnonzero((t.bodies["parent"] < 0) | (t.bodies["even"] == 1))
     bodies = [t.bodies[k] for k in rows]
@@ -622,7 +580,7 @@ def _with_attitudes(t: LinkTables) -> list[tuple[Any, int, int]]:
 
 
 def joint_coordinates(
-    t: LinkTables,
+    t: Tables,
     positions: Array,
     rotations: Array,
     bend: Callable[[Array, Array], tuple[Array, Array]],
@@ -715,8 +673,7 @@ def unwind(t):
         if body.even == 0 or body.freedom != 2 or q[0] >= 0.0:
             continue
         share = 2.0 / (q[2] * q[2] + q[3] * q[3])
-        for place in (t.rate, t.last_change, t.earlier_change):
-            numbers = numbers_at(place)
+        for numbers in (rate_of(t), last_change_of(t), earlier_change_of(t)):
             i = body.first
             along = share * (q[2] * numbers[i] + q[3] * numbers[i + 1])
             numbers[i] = along * q[2] - numbers[i]
@@ -731,8 +688,8 @@ def unwind(t):
 def drift(t, h):
     """Move positions on with the rates."""
     bodies = bodies_of(t)
-    angle = numbers_at(t.angle)
-    rate = numbers_at(t.rate)
+    angle = angle_of(t)
+    rate = rate_of(t)
     for k in range(bodies.shape[0]):
         body = bodies[k]
         i = bodies[k].first
@@ -779,7 +736,7 @@ def place_bodies(t):
     """Rotation and place of all bodies, and the axes of their joints."""
     bodies = bodies_of(t)
     rows = coordinates_of(t)
-    angle = numbers_at(t.angle)
+    angle = angle_of(t)
     for k in range(bodies.shape[0]):
         body = bodies[k]
         if body.parent < 0:
@@ -889,12 +846,12 @@ def beyond(row, x, y, z):
 
 
 @compiled()
-def move_bodies(t, place):
-    """Velocities of all bodies at rates, `t.rate` or `t.middle_rate`, and their swing."""
+def move_bodies(t, middle):
+    """Velocities of all bodies, and their swing; `middle`: at the rates amid the step."""
     bodies = bodies_of(t)
     rows = coordinates_of(t)
-    rate = numbers_at(place)
-    begin = numbers_at(t.rate)
+    rate = middle_rate_of(t) if middle else rate_of(t)
+    begin = rate_of(t)
     for k in range(bodies.shape[0]):
         body = bodies[k]
         i = bodies[k].first
@@ -923,14 +880,14 @@ def move_bodies(t, place):
         put(body.velocity, add(velocity, cross(omega, sub(body.position, body.joint))))
         if body.slides >= 0:
             row = slacks_of(t)[body.slides]
-            slide = row.rate if address_of(place) == address_of(t.rate) else row.middle_rate
+            slide = row.middle_rate if middle else row.rate
             increase(body.velocity, scale(slide, row.along))
 
 
 # ---------- Jacobians and the joint-space inertia, where they are wanted once
 
 
-def jacobians(t: LinkTables) -> Array:
+def jacobians(t: Tables) -> Array:
     """Angular and linear velocity of each body's origin by the coordinates' rates, (b, 6, c).
 
     In the present places.
@@ -957,7 +914,7 @@ def shifted(jacobian: Array, arm: Array) -> Array:
     return at_arm
 
 
-def of_centres(t: LinkTables) -> tuple[Array, Array]:
+def of_centres(t: Tables) -> tuple[Array, Array]:
     """Jacobians of the centres of mass, (b, 6, c), and inertias in the world, (b, 6, 6)."""
     centre = np.zeros((len(t.bodies), 6, len(t.rate)))
     inertia = np.zeros((len(t.bodies), 6, 6))
@@ -969,7 +926,7 @@ def of_centres(t: LinkTables) -> tuple[Array, Array]:
     return centre, inertia
 
 
-def joint_space_inertia(t: LinkTables) -> Array:
+def joint_space_inertia(t: Tables) -> Array:
     """Inertia matrix of all coordinates, (c, c)."""
     centre, inertia = of_centres(t)
     total: Array = np.einsum("kia,kij,kjb->ab", centre, inertia, centre, optimize=True)

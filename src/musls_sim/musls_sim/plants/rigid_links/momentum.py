@@ -14,7 +14,6 @@ order in h, as the error is.
 from __future__ import annotations
 
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import numbers_at
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -35,7 +34,13 @@ from musls_sim.plants.rigid_links.articulated import (
     world_inertia,
 )
 from musls_sim.plants.rigid_links.contact import acceleration_at, soft_force
-from musls_sim.plants.rigid_links.mechanism import bodies_of, edges_of, pieces_of, selected_of
+from musls_sim.plants.rigid_links.mechanism import (
+    bodies_of,
+    edges_of,
+    pieces_of,
+    rate_of,
+    selected_of,
+)
 
 
 @compiled()
@@ -154,7 +159,7 @@ def keep_momenta(t):
 def correct_piece(t, piece, first):
     """Give shift, push and turn of a piece to the coordinates of its first body."""
     now = piece.now
-    rate = numbers_at(t.rate)
+    rate = rate_of(t)
     i = first.first
     mass = now.mass
     centre = scale(1.0 / mass, piece.centre)

@@ -12,10 +12,8 @@ from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
     copy_numbers,
     copy_table,
-    numbers_at,
     record_at,
     record_beyond,
-    table_at,
 )
 from musls_description.numerics.vectors import add_scaled, norm, put
 from musls_description.system.obstacles import begin_motion
@@ -47,16 +45,32 @@ from musls_sim.plants.rigid_links.integrator import (
 )
 from musls_sim.plants.rigid_links.mechanism import (
     SYSTEM,
+    angle_of,
+    begin_force_of,
+    begin_of,
+    begin_speed_of,
     bodies_of,
     coordinates_of,
+    earlier_change_of,
     edges_of,
+    force_of,
+    last_change_of,
     levels_of,
     limits_of,
+    middle_rate_of,
     move_bodies,
+    own_command_of,
+    own_wrench_body_of,
+    own_wrench_enu_of,
+    peak_of,
     pieces_of,
     place_bodies,
+    rate_of,
     selected_of,
+    shown_of,
     solids_of,
+    speed_of,
+    target_of,
 )
 from musls_sim.plants.rigid_links.momentum import sum_motions
 from musls_sim.plants.rigid_links.slack import keep_slack, rewind_slack
@@ -86,7 +100,7 @@ def find_cable_forces(address, h):
     """
     t = record_at(address, SYSTEM)
     place_bodies(t)
-    copy_numbers(numbers_at(t.middle_rate), numbers_at(t.rate))
+    copy_numbers(middle_rate_of(t), rate_of(t))
     t.touches = 0
     evaluate(t, h)
     note_cable_forces(t)
@@ -97,7 +111,7 @@ def move_plant(address):
     """One period of a `STEP`; where that was too coarse, again with steps half as long."""
     s = record_at(address, STEP)
     t = record_beyond(s, s.plant, SYSTEM)
-    levels = levels_of(t)[0]
+    levels = levels_of(t)
     limits = limits_of(t)
     inputs = command_of(s), wind_of(s), wrench_body_of(s), wrench_enu_of(s)
     level = levels.present
@@ -138,8 +152,8 @@ def advance_guided(address, h, inputs, limits, poses, load):
     t = record_at(address, SYSTEM)
     begin_period(t)
     keep_inputs(t, inputs)
-    target = table_at(t.target)
-    enu = table_at(t.wrench_enu)
+    target = target_of(t)
+    enu = own_wrench_enu_of(t)
     off = np.empty((target.shape[0], 6))
     verdict = OK
     count = load.shape[0]
@@ -165,10 +179,12 @@ def begin_period(t):
     """Keep the state to go back to, and look for ground and obstacles."""
     bodies = bodies_of(t)
     edges = edges_of(t)
-    begin = table_at(t.begin)
-    for row, place in enumerate((t.angle, t.rate, t.last_change, t.earlier_change)):
-        copy_numbers(begin[row], numbers_at(place))
-    copy_table(table_at(t.begin_speed), table_at(t.speed))
+    begin = begin_of(t)
+    copy_numbers(begin[0], angle_of(t))
+    copy_numbers(begin[1], rate_of(t))
+    copy_numbers(begin[2], last_change_of(t))
+    copy_numbers(begin[3], earlier_change_of(t))
+    copy_table(begin_speed_of(t), speed_of(t))
     keep_slack(t)
     for k in range(bodies.shape[0]):
         if bodies[k].parent < 0 or bodies[k].even != 0:
@@ -182,7 +198,7 @@ def begin_period(t):
         for q in range(edges.shape[0]):
             edges[q].begin_stuck = edges[q].stuck
             put(edges[q].begin_anchor, edges[q].anchor)
-    copy_table(table_at(t.begin_force), table_at(t.force))
+    copy_forces(begin_force_of(t), force_of(t))
     t.now = 0.0
     t.jump = 0.0
     t.begin_last_step = t.last_step
@@ -191,7 +207,7 @@ def begin_period(t):
     t.begin_ledger = t.ledger
     t.work = t.absolute_work = t.loss = t.exchanged = 0.0
     put(t.made, (0.0, 0.0, 0.0))
-    peak = numbers_at(t.peak)
+    peak = peak_of(t)
     for i in range(peak.shape[0]):
         peak[i] = 0.0
 
@@ -201,10 +217,12 @@ def rewind(t):
     """Go back to the begin of the period."""
     bodies = bodies_of(t)
     edges = edges_of(t)
-    begin = table_at(t.begin)
-    for row, place in enumerate((t.angle, t.rate, t.last_change, t.earlier_change)):
-        copy_numbers(numbers_at(place), begin[row])
-    copy_table(table_at(t.speed), table_at(t.begin_speed))
+    begin = begin_of(t)
+    copy_numbers(angle_of(t), begin[0])
+    copy_numbers(rate_of(t), begin[1])
+    copy_numbers(last_change_of(t), begin[2])
+    copy_numbers(earlier_change_of(t), begin[3])
+    copy_table(speed_of(t), begin_speed_of(t))
     rewind_slack(t)
     for k in range(bodies.shape[0]):
         if bodies[k].parent < 0 or bodies[k].even != 0:
@@ -217,11 +235,18 @@ def rewind(t):
     t.last_step = t.begin_last_step
     t.earlier_step = t.begin_earlier_step
     t.fresh = t.begin_fresh
-    copy_table(table_at(t.force), table_at(t.begin_force))
+    copy_forces(force_of(t), begin_force_of(t))
     t.ledger = t.begin_ledger
     place_bodies(t)
-    move_bodies(t, t.rate)
+    move_bodies(t, False)
     sum_motions(t)
+
+
+@compiled()
+def copy_forces(out, forces):
+    """Copy the forces of cables, (n, 2, 3)."""
+    for i in range(forces.shape[0]):
+        copy_table(out[i], forces[i])
 
 
 @compiled()
@@ -229,9 +254,9 @@ def keep_inputs(t, inputs):
     """Write the inputs into the records."""
     command, wind, in_body, in_world = inputs
     put(t.wind, wind)
-    copy_table(table_at(t.command), command)
-    copy_table(table_at(t.wrench_body), in_body)
-    copy_table(table_at(t.wrench_enu), in_world)
+    copy_table(own_command_of(t), command)
+    copy_table(own_wrench_body_of(t), in_body)
+    copy_table(own_wrench_enu_of(t), in_world)
 
 
 # ---------- Whether the steps were short enough
@@ -241,8 +266,8 @@ def keep_inputs(t, inputs):
 def check_step(t, limits):
     """Whether a step was too long for the tension or the joint rates it met, or ran away."""
     bodies = bodies_of(t)
-    rate = numbers_at(t.rate)
-    peak = numbers_at(t.peak)
+    rate = rate_of(t)
+    peak = peak_of(t)
     fastest_joint = fastest_free = 0.0
     for k in range(bodies.shape[0]):
         i = bodies[k].first
@@ -289,7 +314,7 @@ def end_period(t, verdict, limits):
 def stopped_body(t):
     """Body whose joint is at its stop, 0 if there is none."""
     rows = coordinates_of(t)
-    angle = numbers_at(t.angle)
+    angle = angle_of(t)
     bodies = bodies_of(t)
     for k in range(1, bodies.shape[0]):
         last = bodies[k].first + bodies[k].freedom - 1
@@ -303,7 +328,7 @@ def collect(t, period):
     """Write the motion of load and drones into `PlantState.motion`."""
     bodies = bodies_of(t)
     selected = selected_of(t)
-    motion = table_at(t.shown)
+    motion = shown_of(t)
     for i in range(selected.shape[0]):
         collect_state(bodies[selected[i]], period, motion[i])
 
@@ -313,7 +338,7 @@ def restart(address):
     """Take over a state that was set from outside and restart the energy balance."""
     t = record_at(address, SYSTEM)
     place_bodies(t)
-    move_bodies(t, t.rate)
+    move_bodies(t, False)
     sum_motions(t)
     collect(t, 0.0)
     kinetic, weight = mechanical_energy(t)

@@ -15,13 +15,14 @@ import numpy as np
 
 from musls_description.hanging.tree import QUARTER_TURN, Tree, TreeBody
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.layout import Tables
 from musls_description.numerics.rotations import (
     from_matrix,
     from_rotation_vector,
     product,
     rotation_vector,
 )
-from musls_sim.plants.rigid_links.mechanism import LinkTables, joint_space_inertia, of_centres
+from musls_sim.plants.rigid_links.mechanism import joint_space_inertia, of_centres
 
 STIFF_M2 = 0.005
 """Cost of turning joints when a hook is drawn into its place, over the mass of the piece: one
@@ -44,11 +45,11 @@ class Pieces:
     velocities: Array
 
 
-Placed = Callable[[Pieces], LinkTables]
+Placed = Callable[[Pieces], Tables]
 """Gives the records of pieces, all bodies placed and moved."""
 
 
-def opened(pieces: Pieces, body: int, records: LinkTables) -> Pieces:
+def opened(pieces: Pieces, body: int, records: Tables) -> Pieces:
     """Open the closed joint of a body, which becomes the first of a piece; nothing else moves."""
     old = pieces.tree.bodies[body]
     m = records.bodies[body]
@@ -113,7 +114,7 @@ def _with(pieces: Pieces, body: int, joint: TreeBody, place: Array, rate: Array)
     )
 
 
-def _drawn(pieces: Pieces, body: int, place: Array, records: LinkTables) -> Pieces:
+def _drawn(pieces: Pieces, body: int, place: Array, records: Tables) -> Pieces:
     """Move the origin of a piece's first body to a place, the rest by least mass times way."""
     tree = pieces.tree
     first = np.append(tree.first_coordinate, tree.n_coordinates)

@@ -18,7 +18,7 @@ from musls_description.hanging.tree import STOP_RAD, Configuration, Tree, build_
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.records import lead_to
+from musls_description.numerics.layout import Tables
 from musls_description.numerics.rotations import product, rotation_vector
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import SlungLoadSystem
@@ -38,8 +38,8 @@ from musls_sim.plants.interface import (
 )
 from musls_sim.plants.rigid_body import TOUCHING, fastest_body
 from musls_sim.plants.rigid_links.mechanism import (
+    LAYOUT,
     SHOWN,
-    LinkTables,
     build_records,
     drift,
     own_positions_of,
@@ -302,6 +302,7 @@ class RigidLinksPlant(Plant):
     """
 
     cable_model = "rigid_links"
+    layout = LAYOUT
     shape_table = "records", "bodies"
     bends_evenly = True
     system: SlungLoadSystem
@@ -354,7 +355,7 @@ class RigidLinksPlant(Plant):
         set_positions(t, start.coordinates)
         self.start_moving(np.zeros(len(t.rate)))
 
-    def _records_of(self, tree: Tree) -> tuple[Array, LinkTables]:
+    def _records_of(self, tree: Tree) -> tuple[Array, Tables]:
         return build_records(
             self.system,
             tree,
@@ -481,7 +482,7 @@ class RigidLinksPlant(Plant):
             raise ConfigError("prescribed motion: a cable is cut, or a hook open")
         if motion is not None and not self.records.compliance.size:
             size = 6 * self.system.n_drones
-            self.records = self.records._replace(compliance=np.zeros((size, size)))
+            self.records = self.records.replaced(compliance=np.zeros((size, size)))
             self.lead()
         self._motion = motion
         system = self.records.system[0]
@@ -588,7 +589,7 @@ class RigidLinksPlant(Plant):
         """The tree as it is now, and its motion."""
         return Pieces(self.tree, own_positions_of(self.records), self.velocities)
 
-    def _built(self, pieces: Pieces) -> tuple[Array, LinkTables]:
+    def _built(self, pieces: Pieces) -> tuple[Array, Tables]:
         """Memory and records of other pieces of the system."""
         memory, records = self._records_of(pieces.tree)
         take_over(records, self.records)
@@ -596,7 +597,7 @@ class RigidLinksPlant(Plant):
         records.rate[:] = pieces.velocities
         return memory, records
 
-    def _placed(self, pieces: Pieces) -> LinkTables:
+    def _placed(self, pieces: Pieces) -> Tables:
         """Records of the bodies, all placed and moved."""
         records = self._built(pieces)[1]
         restart(records.system.ctypes.data)
@@ -615,8 +616,7 @@ class RigidLinksPlant(Plant):
 
     def lead(self) -> None:
         """See `interface.Plant`: what is shown stays where it was when cables part."""
-        for name in SHOWN:
-            lead_to(self.record[name], getattr(self.records, name))
+        LAYOUT.fill(self.record, {name: getattr(self.records, name) for name in SHOWN})
 
     def local_state(self) -> LocalState:
         """See `interface.Plant`."""

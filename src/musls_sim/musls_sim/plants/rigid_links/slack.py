@@ -27,7 +27,6 @@ mean place of the step, the damper with the mean rate.
 from __future__ import annotations
 
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.records import table_at
 from musls_description.numerics.vectors import column, dot, put, scale
 from musls_sim.plants.rigid_links.articulated import pull_of, transmitted_force
 from musls_sim.plants.rigid_links.mechanism import (
@@ -36,6 +35,7 @@ from musls_sim.plants.rigid_links.mechanism import (
     STRETCHED,
     bodies_of,
     first_links_of,
+    force_of,
     slacks_of,
 )
 
@@ -82,11 +82,11 @@ def begin_slack(t, h):
     bodies = bodies_of(t)
     first = first_links_of(t)
     rows = slacks_of(t)
-    force = table_at(t.force)
+    force = force_of(t)
     for i in range(first.shape[0]):
         row = rows[i]
         body = bodies[first[i]]
-        tension = WAVE_MARGIN * max(force[i, 0], force[i, 3])
+        tension = WAVE_MARGIN * max(force[i, 0, 0], force[i, 1, 0])
         row.steadying = steadying(tension, row.link_mass, row.link_length, h)
         if body.parent < 0:
             row.state = NONE
@@ -150,12 +150,12 @@ def end_slack(t, h):
     bodies = bodies_of(t)
     first = first_links_of(t)
     rows = slacks_of(t)
-    force = table_at(t.force)
+    force = force_of(t)
     t.stiff = 0.0
     for i in range(first.shape[0]):
         row = rows[i]
         since = 1.0 if t.fresh != 0 else min(h / MOMENT_S, 1.0)
-        row.before += since * (force[i, 0] - row.before)
+        row.before += since * (force[i, 0, 0] - row.before)
         if bodies[first[i]].slides < 0:
             continue
         row.lightness = 1.0 / row.beyond + first.shape[0] / bodies[0].mass  # a share of the load

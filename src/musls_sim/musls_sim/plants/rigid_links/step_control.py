@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from musls_description.numerics.arrays import Array
+from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.slung_system import Cable, SlungLoadSystem
@@ -207,6 +207,11 @@ class Levels:
         self.limits["impulse"] = IMPULSE_SHARE * weight_n * period_s
         self.limits["tension"][self.last] = self.limits["jump"][self.last] = np.inf
         self.limits["stiff"][self.last] = self.limits["impulse"][self.last] = np.inf
+
+    @property
+    def tables(self) -> dict[str, Records]:
+        """Record and limits, by the names of a plant's tables."""
+        return {"levels": self.record, "limits": self.limits}
 
     @property
     def present(self) -> int:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.layout import Tables
 from musls_sim.plants.elastic.output import bending_energy, strain_energy
-from musls_sim.plants.elastic.state import RigTables, cables_of, segments_of
+from musls_sim.plants.elastic.state import cables_of, segments_of
 
 GAMMA = 2.0 - math.sqrt(2.0)
 """Time of the first stage, see `step`."""
@@ -136,7 +137,7 @@ class Break:
     energy_j: float
 
 
-def take_breaks(tables: RigTables, begin_s: float, period_s: float) -> list[Break]:
+def take_breaks(tables: Tables, begin_s: float, period_s: float) -> list[Break]:
     """Take what broke in a period out of the tables, in the order of time."""
     breaks = []
     segments = tables.segments

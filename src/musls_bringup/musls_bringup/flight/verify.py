@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from musls_analysis.figures.convergence import Convergence
-from musls_bringup.api import AnyScenario, load_scenario
-from musls_bringup.fly import Flight, fly_in_memory, summary_of
+from musls_bringup.catalogue.scenarios import AnyScenario, load_scenario
+from musls_bringup.flight.fly import Flight, fly_in_memory, summary_of
 from musls_control.controllers import Controller
 from musls_description.config.errors import ConfigError
 from musls_sim.scenario.scenario import Scenario

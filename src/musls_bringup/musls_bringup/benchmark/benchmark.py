@@ -20,9 +20,9 @@ import numpy as np
 from musls_analysis.comparison.errors import error_track
 from musls_analysis.comparison.summary import flight_warnings, slack_mask
 from musls_analysis.recordings.recording import LOAD, Recording, main_stages
-from musls_bringup.cli.options import flight_overrides
-from musls_bringup.fly import fly_in_memory, slack_threshold_n
-from musls_bringup.shipped import VERSION
+from musls_bringup.catalogue.overrides import flight_overrides
+from musls_bringup.catalogue.shipped import VERSION
+from musls_bringup.flight.fly import fly_in_memory, slack_threshold_n
 from musls_control.child_processes import ProcessDied, worker_count, worker_processes
 from musls_description.config.errors import ConfigError, MuslsError, near_names, writing
 from musls_description.config.strict_yaml import parse_yaml, read_text
@@ -31,7 +31,7 @@ from musls_sim.session.control import make_controller
 from musls_sim.session.session import Session
 from musls_sim.specs.physics import CONTROL_PERIOD_S
 
-TASKS = Path(__file__).parent / "benchmarks" / "v3.yaml"
+TASKS = Path(__file__).parent / "v3.yaml"
 FLOWN = "flown.jsonl"
 """File in the folder of the results that takes the rows while the benchmark is flown."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from musls_bringup.shipped import VERSION
+from musls_bringup.catalogue.shipped import VERSION
 from musls_description.config.errors import ConfigError, MuslsError
 from musls_description.numerics.code_cache import CODE, NATIVE, CodeTarget, compiled_files
 

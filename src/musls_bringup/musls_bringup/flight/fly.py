@@ -20,8 +20,8 @@ from musls_analysis.comparison.summary import summarise
 from musls_analysis.figures.convergence import Convergence
 from musls_analysis.recordings.bag import read_bag, recording_from
 from musls_analysis.recordings.recording import Recording, main_stages
-from musls_bringup.results import Ending, StopRequested, result_folder
-from musls_bringup.shipped import VERSION
+from musls_bringup.catalogue.shipped import VERSION
+from musls_bringup.flight.results import Ending, StopRequested, result_folder
 from musls_control.brief.findings import findings
 from musls_control.brief.margins import margins_of
 from musls_control.child_processes import WorkerProcess, worker_count
@@ -91,7 +91,7 @@ class FlightEnded(StopRequested):
 
 def program() -> str:
     """`./musls`, the script of a checkout, or `musls` where only the packages are installed."""
-    return "./musls" if (Path(__file__).parents[3] / "musls").is_file() else "musls"
+    return "./musls" if (Path(__file__).parents[4] / "musls").is_file() else "musls"
 
 
 def fly(

@@ -4,7 +4,7 @@ Dash serves it to browsers of this machine only; nothing is fetched from anywher
 name files of Python, so whoever may fly runs code in the name of the account that started the
 studio: other accounts of the machine, and pages of other sites in the same browser, are kept out by
 a token in the address, which becomes a cookie. A flight is a process of its own, `musls fly`, of
-the tab that started it. Runs are shown by the page that `musls view --html` writes.
+the tab that started it. Runs are shown by the page that `musls view --out FILE.html` writes.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from musls_analysis.recordings.readers import read_recording
 from musls_analysis.scene import aligning_shift_s
 from musls_analysis.view.page import page_html, templates
-from musls_bringup.cli.describe import schema_of
+from musls_bringup.catalogue.keys import schema_of
+from musls_bringup.catalogue.shipped import SCENARIOS, find_scenario, names_in
+from musls_bringup.flight.results import default_folder
 from musls_bringup.new.templates import LoadKind
-from musls_bringup.results import default_folder
-from musls_bringup.shipped import SCENARIOS, find_scenario, names_in
 from musls_control.child_processes import ending_with_us
 from musls_description.config.documented_keys import Key, Keys, short
 from musls_description.config.errors import ConfigError, MuslsError

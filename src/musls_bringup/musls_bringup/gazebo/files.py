@@ -11,25 +11,16 @@ One scenario becomes everything that the processes of such a flight read (see do
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
-from numpy.typing import NDArray
 
-from musls_bringup.results import result_folder
-from musls_bringup.ros import processes
-from musls_bringup.shipped import find_scenario
+from musls_bringup.ros.parameters import node_parameters, standing
 from musls_control.brief.findings import refuse_standing
-from musls_control.px4.offboard import LOSS_PARAMETERS, other_loss_parameters
-from musls_description.config.errors import ConfigError, MuslsError
+from musls_control.px4.offboard import LOSS_PARAMETERS
+from musls_description.config.errors import ConfigError
 from musls_description.config.schema import to_yaml
-from musls_description.hanging.tree import Configuration
 from musls_description.system.slung_system import slung_system
 from musls_description.writers.sdf import drone_name, world_sdf
 from musls_sim.autopilots import loaded_hover_parameters, parameter_text
@@ -100,30 +91,6 @@ def bridge(scenario: Scenario) -> list[dict[str, Any]]:
     ]
 
 
-def node_parameters(scenario: Scenario, folder: Path) -> dict[str, Any]:
-    """ROS parameters of every node; PX4's local frame begins where the vehicle starts."""
-    n = scenario.system.n_drones
-    file = folder / "scenario.yaml"
-    origins = (drone_places_enu_m(scenario).round(4) + 0.0).ravel().tolist()  # no -0.0
-    nodes = [
-        processes.NodeSpec("musls_sim", "gazebo_state", {"n_drones": n}),
-        processes.offboard(n, local_origin_enu_m=origins),
-        processes.formation(file, autostart=True, start_with_listeners=1),  # the recorder
-        processes.recorder(file, folder / "bag", stop_when_done=True),
-    ]
-    return {f"/{node.executable}": {"ros__parameters": dict(node.parameters)} for node in nodes}
-
-
-def drone_places_enu_m(scenario: Scenario) -> NDArray[np.float64]:
-    """Positions of the drones in the world file, (n_drones, 3)."""
-    return standing(scenario).bodies(slung_system(scenario.system, "Gazebo"))[0][1:]
-
-
-def standing(scenario: Scenario) -> Configuration:
-    """Load and drones on the ground, where a flight begins."""
-    return scenario.hanging_for("Gazebo").on_ground
-
-
 def px4_parameters(scenario: Scenario, *, force: bool = False) -> list[dict[str, float]]:
     """PX4 parameters that differ from the airframe's, one mapping per drone."""
     refuse_standing(scenario.brief, force=force)
@@ -140,32 +107,3 @@ def _px4_list(scenario: Scenario, *, force: bool) -> str:
         pairs = [f"{name}={parameter_text(value)}" for name, value in parameters.items()]
         lines.append(" ".join([str(i + 1), drone_name(system, i), *pairs]))
     return "\n".join(lines) + "\n"
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Write the files of a flight into a new folder; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="musls_bringup.gazebo", description=main.__doc__)
-    parser.add_argument("scenario", help="shipped scenario, file or result folder")
-    parser.add_argument("--out", type=Path, required=True, help="folder, must not exist")
-    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--force", action="store_true", help="fly in spite of too little thrust")
-    arguments = parser.parse_args(argv)
-    out = arguments.out.absolute()
-    try:
-        if os.path.lexists(out):
-            raise MuslsError(f"{out} exists: name another flight or move it away")
-        scenario = find_scenario(arguments.scenario, arguments.overrides)
-        files = gazebo_files(scenario, out, force=arguments.force)
-        if word := other_loss_parameters(scenario.autopilot.parameters):
-            print("musls: warning:", word, file=sys.stderr)
-        with result_folder(out, overwrite=False) as work:
-            for name, text in files.items():
-                (work / name).write_text(text, encoding="utf-8")
-    except MuslsError as error:
-        print("musls: error:", " ".join(str(error).split()), file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

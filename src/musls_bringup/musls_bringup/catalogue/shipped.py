@@ -18,8 +18,8 @@ try:
 except PackageNotFoundError:  # built by colcon, package by package
     VERSION = version("musls_bringup")
 
-SCENARIOS = Path(__file__).parent / "scenarios"
-SWEEPS = Path(__file__).parent / "sweeps"
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
+SWEEPS = Path(__file__).parents[1] / "sweeps"
 """Folders of the files."""
 
 

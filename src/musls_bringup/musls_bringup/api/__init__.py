@@ -1,0 +1,1 @@
+"""The functions of `import musls`."""

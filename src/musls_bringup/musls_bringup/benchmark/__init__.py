@@ -1,0 +1,1 @@
+"""The benchmark of controllers: its tasks and their scores."""

@@ -1,0 +1,1 @@
+"""What is shipped, by name, and the keys that describe it."""

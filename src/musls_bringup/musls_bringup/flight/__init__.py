@@ -1,0 +1,1 @@
+"""One flight: flown, verified, shown, written into its folder."""

@@ -1,0 +1,1 @@
+"""The files of a flight in Gazebo."""
