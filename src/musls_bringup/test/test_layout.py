@@ -48,6 +48,24 @@ def top_level_imports(path):
     return names
 
 
+INSIDE_NUMBA = {"cuda", "core.cgutils", "core.compiler_lock", "core.errors", "core.event"}
+"""Modules below numba's documented interface that are used; architecture.md says for what."""
+
+
+def test_of_numba_only_what_is_listed_is_used():
+    inside = set()
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(), str(path))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("numba"):
+                module = node.module.partition(".")[2]
+                parts = {f"{module}.{alias.name}".strip(".") for alias in node.names}
+                inside |= parts & INSIDE_NUMBA or {module}
+    assert inside - {"extending", ""} == INSIDE_NUMBA
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    for name in INSIDE_NUMBA - {"cuda", "core.errors"}:
+        assert f"`{name}`" in page, name
+
+
 def pins(python):
     """Returns what constraints.txt pins for a Python version, {name: version}."""
     found = {}

@@ -532,7 +532,7 @@ class ForcesToSetpoints:
     """
 
     def __init__(self, system: RigSystem, setpoint: DroneSetpoints, period_s: float) -> None:
-        self._asked = setpoint.data
+        self._last_setpoint = setpoint.data
         self.thrust = np.zeros(system.n_drones, THRUST)
         self.thrust["share"] = period_s / (period_s + SMOOTHING_S)
         for row, drone in zip(self.thrust, system.drones, strict=True):
@@ -571,7 +571,7 @@ class ForcesToSetpoints:
         Commands are forces of each drone's rotors, world ENU, (n, 3) [N], or with the drone's yaw
         as fourth column, (n, 4) or more; `throttle` is that of the last period, (n, n_rotors).
         """
-        ask_autopilot(self._asked, commands, throttle, self.thrust)
+        ask_autopilot(self._last_setpoint, commands, throttle, self.thrust)
 
 
 @compiled()

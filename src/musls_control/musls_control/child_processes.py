@@ -203,11 +203,13 @@ class _Processes(ThreadPoolExecutor):
         return super().submit(call_in_worker, partial(function, **named), *arguments)
 
 
-def worker_count(asked: int | None, calls: int) -> int:
+def worker_count(workers: int | None, calls: int) -> int:
     """Number of processes: as many as asked for, else one per core, and at most one per call."""
-    if asked is None:
-        asked = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, min(asked or 1, calls))
+    if workers is None:
+        workers = (
+            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        )
+    return max(1, min(workers or 1, calls))
 
 
 @contextmanager

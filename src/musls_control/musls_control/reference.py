@@ -171,7 +171,7 @@ class Rest(Trajectory):
 
     def derivatives(self, time_s: Array) -> Array:
         """See `Trajectory.derivatives`."""
-        return at_rest(np.tile(self.place, (len(time_s), 1)))
+        return at_rest(np.broadcast_to(self.place, (len(time_s), 4)))
 
 
 @dataclass(frozen=True)
@@ -283,7 +283,8 @@ class Reference:
         number = np.searchsorted(self._from_s, times + AT_A_CORNER_S, side="right") - 1
         number = np.maximum(number, 0)
         for k in np.unique(number):
-            values[number == k] = of(self.pieces[k], times[number == k])
+            its = number == k
+            values[its] = of(self.pieces[k], times[its])
         return values
 
     def _piece(self, time_s: float) -> int:

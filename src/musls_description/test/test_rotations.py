@@ -102,6 +102,16 @@ def test_wrapped_angles(angle):
     for found in (compiled.wrapped(angle), float(rotations.wrapped(np.array(angle)))):
         assert -np.pi - 1e-9 <= found < np.pi + 1e-9
         assert np.cos(found - angle) == pytest.approx(1.0)
+    assert rotations.wrapped(np.array(-np.pi - 1e-17)) == -np.pi  # where % gives a whole turn
+    assert rotations.wrapped(np.nextafter(np.pi, 4.0)) < 0.0
+
+
+@given(st.floats(-50.0, 50.0), st.floats(-50.0, 50.0))
+def test_an_angle_is_brought_near_another_by_whole_turns(angle, about):
+    near = float(rotations.near(angle, about))
+    assert abs(near - about) <= np.pi + 1e-9
+    turns = (near - angle) / (2.0 * np.pi)
+    assert turns == pytest.approx(round(turns), abs=1e-9)
 
 
 def test_many_at_once():

@@ -55,8 +55,9 @@ def hover_parameters(scenario: Scenario) -> list[dict[str, float]]:
     parameters = []
     for i, drone in enumerate(scenario.system.drones):
         weight = drone.mass_kg * scenario.physics.gravity_m_s2
-        _check_least_thrust(scenario, i, hover_throttle(drone, weight))
-        hover = round(float(np.clip(hover_throttle(drone, weight), 0.1, 0.8)), 3)
+        throttle = hover_throttle(drone, weight)
+        _check_least_thrust(scenario, i, throttle)
+        hover = round(float(np.clip(throttle, 0.1, 0.8)), 3)
         own = gains(drone, scenario.physics.gravity_m_s2)
         parameters.append(own | {"MPC_THR_HOVER": hover})
     return parameters

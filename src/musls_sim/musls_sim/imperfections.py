@@ -102,7 +102,7 @@ class SetpointLink:
         delay = faults.setpoint_delay_s
         jitter = faults.setpoint_jitter_s
         self.heard = DroneSetpoints(sent.data.copy())
-        self._sent = sent.data
+        self._last_sent = sent.data
         self.jitters = jitter > 0.0
         self.generator = generator
         self.links = np.zeros(n, LINK)
@@ -113,7 +113,7 @@ class SetpointLink:
 
     def start(self) -> None:
         """The drones know what is sent before the first period."""
-        self.heard.data[:] = self.links["sent"] = self._sent
+        self.heard.data[:] = self.links["sent"] = self._last_sent
         self.under_way["arrives"] = -1
 
 
@@ -179,11 +179,11 @@ class DroneLinks:
     ) -> None:
         """`guided`: whether the mission's set-points fly the drones, and not a controller."""
         self.heard = DroneSetpoints(sent.data.copy()) if guided else sent
-        self._sent = sent.data
+        self._last_sent = sent.data
         self._estimate = estimate
         self._autopilot = autopilot
         self._guided = guided
-        self._lost: dict[int, _LostLink] = {}
+        self._lost_links: dict[int, _LostLink] = {}
 
     def refusal(self) -> str | None:
         """Why no link can be lost in this flight, None if it can."""
@@ -205,35 +205,35 @@ class DroneLinks:
     @property
     def any_lost(self) -> bool:
         """Whether any link is cut."""
-        return bool(self._lost)
+        return bool(self._lost_links)
 
     def lose(self, drone: int, action: str) -> None:
         """Cut the link to a drone (from 0); its flight stack holds or lands."""
         if self._autopilot.has_failsafe:
             self._autopilot.listen(drone, hears=False)
-        elif drone not in self._lost:
-            self._lost[drone] = _LostLink(action, self._sent[drone].copy())
+        elif drone not in self._lost_links:
+            self._lost_links[drone] = _LostLink(action, self._last_sent[drone].copy())
 
     def land(self, drone: int) -> None:
         """Have a drone (from 0) land where it is, as PX4's land mode does; armed ones only."""
-        link = self._lost.get(drone)
-        if self._sent[drone, 11]:
-            armed = self._sent[drone] if link is None else link.setpoint
-            self._lost[drone] = _LostLink("land", armed.copy(), since_s=-np.inf)
+        link = self._lost_links.get(drone)
+        if self._last_sent[drone, 11]:
+            armed = self._last_sent[drone] if link is None else link.setpoint
+            self._lost_links[drone] = _LostLink("land", armed.copy(), since_s=-np.inf)
 
     def restore(self, drone: int) -> None:
         """Restore the link to a drone."""
         if self._autopilot.has_failsafe:
             self._autopilot.listen(drone, hears=True)
         else:
-            self._lost.pop(drone, None)
+            self._lost_links.pop(drone, None)
 
     def step(self, tick: int) -> None:
         """Deliver the set-points; drones without a link go on by themselves."""
         time_s = tick * CONTROL_PERIOD_S
         if self._guided:
-            self.heard.data[:] = self._sent
-        for drone, link in self._lost.items():
+            self.heard.data[:] = self._last_sent
+        for drone, link in self._lost_links.items():
             row = self.heard.data[drone]
             if link.since_s is None:
                 link.since_s = time_s

@@ -173,7 +173,7 @@ class Power:
             _fill(rotors, battery, drone)
         self.reacts = bool(self.rotors["inertia"].any())
         self.reaction: Array = np.zeros((system.n_drones, 3))
-        self._told = self._empty
+        self._told_empty = self._empty
 
     @classmethod
     def of(cls, system: RigSystem) -> Power | None:
@@ -191,9 +191,9 @@ class Power:
 
     def newly_empty(self) -> list[int]:
         """Numbers of the drones, from 1, whose batteries have become empty since the last call."""
-        before = self._told
-        self._told = self._empty
-        return (np.flatnonzero(self._told & ~before) + 1).tolist()
+        before = self._told_empty
+        self._told_empty = self._empty
+        return (np.flatnonzero(self._told_empty & ~before) + 1).tolist()
 
     @property
     def _empty(self) -> NDArray[np.bool_]:

@@ -104,9 +104,9 @@ class Commander:
         """Take note of an OffboardControlMode that asks for trajectory control."""
         self._heartbeat_s = time_s
 
-    def trajectory(self, given: TrajectoryInput) -> None:
+    def trajectory(self, message: TrajectoryInput) -> None:
         """Take a TrajectorySetpoint."""
-        self._trajectory = given
+        self._trajectory = message
 
     def command(
         self, time_s: float, number: int, param1: float, param2: float, param3: float = 0.0

@@ -17,7 +17,7 @@ from musls_description.system.system_files import load_system
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion, RotorEfficiency
 from musls_sim.plants.massless.light_lines import MasslessPlant
-from musls_sim.plants.rigid_body import contact_step_s, corner_constants
+from musls_sim.plants.rigid_body import contact_step_s, feet_constants
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
 from musls_sim.plants.trim import trim_speeds_rad_s
 from musls_sim.scenario.scenario import load_scenario
@@ -80,7 +80,7 @@ def test_the_fastest_motion_of_a_body_on_its_feet_is_damped_critically():
     a, b, h = 0.25, 0.3, 0.2
     corners = np.array([[x, y, z] for x in (a, -a) for y in (b, -b) for z in (-h, 2.0 * h)])
     inertia = np.diag([roll, roll, 0.04])
-    k, c = corner_constants(mass_kg, inertia, corners)
+    k, c = feet_constants(mass_kg, inertia, corners)
     assert k == pytest.approx(mass_kg * 9.80665 / 4.0 / 5e-4)
     slide, tilt = 4.0 / mass_kg, 4.0 * (b**2 + h**2) / roll
     coupled = 16.0 * h**2 / (mass_kg * roll)

@@ -194,15 +194,6 @@ def test_a_session_has_the_steps_that_its_flight_needs():
 # ---------- Session
 
 
-@pytest.mark.parametrize(("links", "measured"), [(3, True), (61, False)])
-def test_darts_own_step_is_measured_only_where_it_is_cheap(links, measured):
-    with Session(scenario(f"system.cables.links={links}", "start=air")) as session:
-        asked = []
-        session.plant.bare_step_us = lambda: asked.append(1) or 1.0
-        assert session.numbers()["bare_dart_step_us"] == (1.0 if measured else None)
-        assert bool(asked) == measured
-
-
 def test_run_is_advance_until_finished_bit_for_bit():
     states = []
     for drive in ("run", "one by one", "in one go"):

@@ -115,7 +115,7 @@ def mean_cycle(body: Slices, euler_mean: bool = False) -> MeanCycle:
     """
     orientation = rotations.chordal_mean(body.orientation_wxyz)
     about = _unwrapped(rotations.roll_pitch_yaw(orientation))
-    angles = about + rotations.wrapped(rotations.roll_pitch_yaw(body.orientation_wxyz) - about)
+    angles = rotations.near(rotations.roll_pitch_yaw(body.orientation_wxyz), about)
     mean_angles, angles_ci = _mean_and_half_width(angles)
     if euler_mean:
         orientation = rotations.from_roll_pitch_yaw(mean_angles)
@@ -483,7 +483,7 @@ def band(
 def _coordinates(position_enu_m: Array, orientation_wxyz: Array, about_rad: Array) -> Array:
     """Position, and roll, pitch, yaw within half a turn of given ones, (..., 6)."""
     angles = rotations.roll_pitch_yaw(orientation_wxyz)
-    near = about_rad + rotations.wrapped(angles - about_rad)
+    near = rotations.near(angles, about_rad)
     return np.concatenate([position_enu_m, near], axis=-1)
 
 
@@ -494,10 +494,10 @@ def _asked_errors(
     errors = {}
     for body in bodies:
         if all(body in recording.setpoints for recording in recordings):
-            held = any(body not in recording.references for recording in recordings)
-            real_m, sim_m = (_mean_asked_m(body, side, held=held) for side in (reals, sims))
+            is_held = any(body not in recording.references for recording in recordings)
+            real_m, sim_m = (_mean_asked_m(body, side, held=is_held) for side in (reals, sims))
             if np.isfinite(real_m + sim_m):
-                errors[body] = AskedErrors(real_m, sim_m, held)
+                errors[body] = AskedErrors(real_m, sim_m, is_held)
     return errors
 
 

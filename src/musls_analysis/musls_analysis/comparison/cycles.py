@@ -25,6 +25,7 @@ from musls_analysis.recordings.recording import (
 )
 from musls_control.trajectories import TRAJECTORIES, CycleRule, trajectory_of_stage
 from musls_description.config.errors import ConfigError
+from musls_description.numerics import rotations
 from musls_description.numerics.arrays import Array
 
 SMALLEST_SHARE = 0.9
@@ -390,8 +391,7 @@ def _angles(sine: Array, near: Array) -> Array:
     steep = np.abs(sine) < _STEEP
     rising = np.arcsin(np.where(steep, sine, 0.0))
     angle = np.where(np.cos(near) > 0.0, rising, np.pi - rising)
-    angle += 2.0 * np.pi * np.round((near - angle) / (2.0 * np.pi))
-    return np.where(steep, angle, np.nan)
+    return np.where(steep, rotations.near(angle, near), np.nan)
 
 
 def _unbiased(

@@ -16,7 +16,7 @@ from musls_analysis.recordings.recording import Recording
 from musls_description.config.documented_keys import split_unit
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import roll_pitch_yaw, rotate, wrapped
+from musls_description.numerics.rotations import near, roll_pitch_yaw, rotate
 
 
 class Values(NamedTuple):
@@ -51,7 +51,7 @@ def _angle(axis: int) -> Callable[[Recording, str], Values]:
         target_angle = np.full_like(angle, np.nan)
         if body in recording.setpoints:
             target = roll_pitch_yaw(setpoint_pose(recording, body).orientation_wxyz)[:, axis]
-            target_angle = angle + wrapped(target - angle)
+            target_angle = near(target, angle)
         return Values(track.time_s, np.degrees(angle), np.degrees(target_angle))
 
     return values

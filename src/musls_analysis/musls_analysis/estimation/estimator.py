@@ -96,9 +96,9 @@ def derivatives(
 
     def moved(column: int, by: float) -> Array:
         p = model.parameters[column]
-        changed = value.copy()
-        changed[column] = p.from_scale(p.to_scale(value[column]) + by * p.scale)
-        return changed
+        values = value.copy()
+        values[column] = p.from_scale(p.to_scale(value[column]) + by * p.scale)
+        return values
 
     steps = [
         DIFFERENCE if moved(c, DIFFERENCE)[c] < model.parameters[c].upper else -DIFFERENCE
@@ -200,27 +200,27 @@ def fitted(model: Model, start: Array, free: Sequence[int]) -> Fit:
 # ---------- Cross-validation
 
 
-def best_change(found: Sequence[Derivatives], columns: Sequence[int]) -> Array:
+def best_change(slopes: Sequence[Derivatives], columns: Sequence[int]) -> Array:
     """Least-squares step of the parameters (p,), minimum norm; recordings have equal weight."""
     jacobian = [
         one.weight * one.jacobian[..., columns].reshape(one.residual.size, len(columns))
-        for one in found
+        for one in slopes
     ]
-    residual = [one.weight * one.residual.ravel() for one in found]
+    residual = [one.weight * one.residual.ravel() for one in slopes]
     solved = np.linalg.lstsq(np.vstack(jacobian), -np.concatenate(residual), rcond=1e-3)
     return np.asarray(solved[0])
 
 
-def left_out(found: Sequence[Derivatives], columns: Sequence[int]) -> list[Array]:
+def left_out(slopes: Sequence[Derivatives], columns: Sequence[int]) -> list[Array]:
     """Residuals of each recording with parameters that were fitted to the others."""
     return [
-        one.changed(columns, best_change([*found[:i], *found[i + 1 :]], columns))
-        for i, one in enumerate(found)
+        one.changed(columns, best_change([*slopes[:i], *slopes[i + 1 :]], columns))
+        for i, one in enumerate(slopes)
     ]
 
 
 def choose(
-    found: Sequence[Derivatives],
+    slopes: Sequence[Derivatives],
     groups: Mapping[str, Sequence[int]],
     worth: float,
     *,
@@ -233,10 +233,10 @@ def choose(
     """
     selection: list[str] = []
     rest = list(groups)
-    error = rms(left_out(found, []))
+    error = rms(left_out(slopes, []))
     while rest:
         errors = {
-            name: rms(left_out(found, [c for group in [*selection, name] for c in groups[group]]))
+            name: rms(left_out(slopes, [c for group in [*selection, name] for c in groups[group]]))
             for name in (rest[:1] if simplest_first else rest)
         }
         best = min(errors, key=errors.__getitem__)
@@ -250,7 +250,7 @@ def choose(
 
 
 def at_start(
-    found: Sequence[Derivatives], model: Model, start: Array, value: Array
+    slopes: Sequence[Derivatives], model: Model, start: Array, value: Array
 ) -> list[Derivatives]:
     """Derivatives at values, with residuals as they are, to first order, at the start."""
     back = np.array(
@@ -259,7 +259,7 @@ def at_start(
             for p, a, b in zip(model.parameters, start, value, strict=True)
         ]
     )
-    return [Derivatives(one.residual + one.jacobian @ back, one.jacobian) for one in found]
+    return [Derivatives(one.residual + one.jacobian @ back, one.jacobian) for one in slopes]
 
 
 # ---------- How well a least-squares fit determines its parameters

@@ -123,13 +123,13 @@ class ReplayModel:
     def __init__(
         self,
         setup: Setup,
-        chosen: Sequence[SystemParameter],
+        parameters: Sequence[SystemParameter],
         recorded: Sequence[RecordedLoad],
         each: Callable[..., Iterable[Array]],
         progress: Callable[[str], None],
     ) -> None:
         self.setup = setup
-        self.parameters = chosen
+        self.parameters = parameters
         self._recorded = recorded
         self.recordings = [Path(one.replay.recorded.source).name for one in recorded]
         self._each = each

@@ -119,10 +119,10 @@ class TautModel:
     """Distances minus lengths in taut rows of recordings as the model of an estimate."""
 
     def __init__(
-        self, setup: Setup, chosen: Sequence[SystemParameter], rows: Sequence[TautRows]
+        self, setup: Setup, parameters: Sequence[SystemParameter], rows: Sequence[TautRows]
     ) -> None:
         self.setup = setup
-        self.parameters = chosen
+        self.parameters = parameters
         self._rows = rows
         self.recordings = [Path(one.source).name for one in rows]
 

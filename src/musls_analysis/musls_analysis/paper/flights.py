@@ -517,11 +517,11 @@ def turning(comparison: StageComparison, sim: CutStage) -> TurningPlaces:
     return TurningPlaces(comparison.stage, tuple(drones), comparison.phase, real, simulated)
 
 
-def turning_rows(found: TurningPlaces) -> list[str]:
+def turning_rows(places: TurningPlaces) -> list[str]:
     """Rows of a Markdown table: recorded, simulated and their difference [mm]."""
     lines = []
-    for i, drone in enumerate(found.drones):
-        both = [1e3 * np.nanmean(side[i], axis=0) for side in (found.real, found.sim)]
+    for i, drone in enumerate(places.drones):
+        both = [1e3 * np.nanmean(side[i], axis=0) for side in (places.real, places.sim)]
         cells = [", ".join(f"{v:.0f}" for v in row) for row in (*both, both[1] - both[0])]
-        lines.append(f"| {found.stage}, {drone.replace('_', ' ')} | {' | '.join(cells)} |")
+        lines.append(f"| {places.stage}, {drone.replace('_', ' ')} | {' | '.join(cells)} |")
     return lines

@@ -95,8 +95,8 @@ def read_messages(path: Path, choose: Choose) -> RawBag:
         what = "unknown storage" if os.path.exists(source) else "no such folder"
         raise ConfigError(f"not a rosbag2 bag ({what})")
     try:
-        cut = _cut_file(source)
-        return _read_whole(source, choose) if cut is None else _read_cut(cut, choose)
+        cut_file = _cut_file(source)
+        return _read_whole(source, choose) if cut_file is None else _read_cut(cut_file, choose)
     except ConfigError:
         raise
     except Exception as error:  # what rosbags, struct, zstd and sqlite3 raise has no common base

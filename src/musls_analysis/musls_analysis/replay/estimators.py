@@ -59,13 +59,13 @@ class EstimateDivergedError(MuslsError):
     """An estimate that is no number any more."""
 
 
-def check_estimator(given: Any) -> Any:
+def check_estimator(source: Any) -> Any:
     """Specification of an estimator by its kind, or a mapping with its keys.
 
     Raises:
         ConfigError: The kind or a key is unknown, or it needs the load itself.
     """
-    data = given if isinstance(given, Mapping) else {"kind": given}
+    data = source if isinstance(source, Mapping) else {"kind": source}
     kind = data.get("kind")
     estimator = build(LOAD_ESTIMATORS[str(kind)], data, "estimator")
     if kind == "mocap" or getattr(estimator, "load_imu", None) is not None:

@@ -155,7 +155,6 @@ def _timings(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("accuracy", "Accuracy that it was chosen for", 1.0, ""),
         ("steps", "Steps", 1, ""),
         ("plant_step_us", "Compiled part of a period", 1.0, "µs"),
-        ("bare_dart_step_us", "Bare DART step, same run", 1.0, "µs"),
         ("links_per_cable", "Links per cable", 1, ""),
     )
     for key, name, scale, unit in quantities:

@@ -49,7 +49,6 @@ _OF_THE_COMPUTER = {
     "wall_time_s",
     "loop_step_us",
     "plant_step_us",
-    "bare_dart_step_us",
     "step_size_s",
     "steps",
 }

@@ -486,7 +486,6 @@ FLIGHT_COLUMNS = (
     "wall_time_s",
     "loop_step_us",
     "plant_step_us",
-    "bare_dart_step_us",
     "thrust_margin",
     "sag_m",
     "landed",

@@ -79,7 +79,7 @@ class LiveView(MemoryRecorder):
         self._next_s = 0.0
         self._obstacles = session.scenario.world.surfaces
         self._look = SubjectStyle(scale=TensionScale(round_up(max(_WEIGHTS_SHOWN * share_n, 1.0))))
-        self._shown: set[str] = set()
+        self._visible_names: set[str] = set()
 
     def _write_if_due(self, time_s: float) -> None:
         if perf_counter() >= self._next_s:
@@ -91,12 +91,12 @@ class LiveView(MemoryRecorder):
             return
         recording = replace(recording_from(self, self._name), obstacles=self._obstacles)
         subject = Subject(recording, self.system, self._name)
-        if not self._shown:
+        if not self._visible_names:
             rerun_log.log_surroundings(self._stream, subject, self._look.scale)
         names = {*recording.bodies, *(f"setpoint/{body}" for body in recording.setpoints)}
-        if names - self._shown:
+        if names - self._visible_names:
             rerun_log.log_bodies(self._stream, RUN, subject, self._look)
-            self._shown |= names
+            self._visible_names |= names
         rerun_log.send_motion(self._stream, RUN, subject, self._look)
         panels = {"tension": curves(subject, TENSION), "height": curves(subject, "z_m")}
         rerun_log.log_curves(self._stream, panels)

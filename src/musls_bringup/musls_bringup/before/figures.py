@@ -37,18 +37,18 @@ def losses(scenario: Scenario) -> list[Reallocation | None]:
     ]
 
 
-def loss_sentence(scenario: Scenario, number: int, found: Reallocation | None) -> str:
+def loss_sentence(scenario: Scenario, number: int, reallocation: Reallocation | None) -> str:
     """One line about the loss of a drone."""
-    if found is None:
+    if reallocation is None:
         return f"without drone_{number}: no formation holds the load, it is set down at once"
     assert scenario.contingency is not None
-    goes_on = found.thrust_margin >= scenario.contingency.margin
+    goes_on = reallocation.thrust_margin >= scenario.contingency.margin
     then = (
         "goes on" if goes_on and scenario.contingency.then == "continue" else "sets the load down"
     )
     return (
-        f"without drone_{number}: thrust margin {margin_text(found.thrust_margin)} (at least "
-        f"{scenario.contingency.margin:g} to go on), {then}"
+        f"without drone_{number}: thrust margin {margin_text(reallocation.thrust_margin)} "
+        f"(at least {scenario.contingency.margin:g} to go on), {then}"
     )
 
 
@@ -58,15 +58,15 @@ LEVELS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
 STEEPEST_DEG = 75.0
 
 
-def draw(scenario: Scenario, lost: Sequence[Reallocation | None], folder: Path) -> None:
+def draw(scenario: Scenario, reallocations: Sequence[Reallocation | None], folder: Path) -> None:
     """Write margins.png and, where it is known what the loss of a drone leads to, losses.png."""
     from musls_analysis.figures.style import save, styled
 
     with styled():
         if scenario.hanging is not None:  # of a formation, over angle and load
             save(margins_figure(scenario), folder / "margins.png")
-        if lost:
-            save(losses_figure(scenario, lost), folder / "losses.png")
+        if reallocations:
+            save(losses_figure(scenario, reallocations), folder / "losses.png")
 
 
 def cone_margin(scenario: Scenario, angle_deg: Array, load_kg: Array) -> Array:
@@ -127,18 +127,18 @@ def margins_figure(scenario: Scenario) -> Figure:
     return figure
 
 
-def losses_figure(scenario: Scenario, lost: Sequence[Reallocation | None]) -> Figure:
+def losses_figure(scenario: Scenario, reallocations: Sequence[Reallocation | None]) -> Figure:
     """Draw where the drones go when one is lost, from above, with thrust margins."""
     from musls_analysis.figures import style
 
     system = formation_of(scenario.system, "formation")
     places = scenario.formation.offsets_m(system.n_drones)
     anchors = np.array(system.load.cable_attachments_m)[: system.n_drones]
-    columns = min(3, len(lost))
-    rows = -(-len(lost) // columns)
+    columns = min(3, len(reallocations))
+    rows = -(-len(reallocations) // columns)
     figure = style.new_figure(2.4 * rows + 0.3, 2.4 * columns)
     reach = 1.25 * float(np.abs(places[:, :2]).max()) + 0.1
-    for drone, reallocation in enumerate(lost):
+    for drone, reallocation in enumerate(reallocations):
         ax = figure.add_subplot(rows, columns, drone + 1)
         ax.plot(*np.vstack([anchors, anchors[:1]]).T[:2], color=style.colour("load"), lw=1.5)
         ax.plot(*places[drone, :2], "x", color=style.INK, ms=7)

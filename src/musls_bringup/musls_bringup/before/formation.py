@@ -120,30 +120,30 @@ def _along(corners_m: Array, count: int) -> Array:
     return min(candidates, key=lambda points: float(np.linalg.norm(points[:, :2].mean(axis=0))))
 
 
-def pasted(found: Proposal, *, attachments: bool) -> str:
+def pasted(proposal: Proposal, *, attachments: bool) -> str:
     """YAML text to paste into a scenario; with the load's attachments where they are new."""
     lines = ["formation:", "  places_m:"]
-    lines += [f"    - [{', '.join(f'{v:g}' for v in place)}]" for place in found.places_m]
+    lines += [f"    - [{', '.join(f'{v:g}' for v in place)}]" for place in proposal.places_m]
     if attachments:
         lines += ["# and in the system:", "load:", "  cable_attachments_m:"]
         lines += [
             f"    - [{', '.join(f'{v:g}' for v in place)}]"
-            for place in found.system.load.cable_attachments_m
+            for place in proposal.system.load.cable_attachments_m
         ]
     return "\n".join(lines) + "\n"
 
 
-def draw(found: Proposal, path: Path) -> None:
+def draw(proposal: Proposal, path: Path) -> None:
     """Write a picture from above and from the side: load, cables, rotor discs, shares."""
     from matplotlib.patches import Circle, Polygon
 
     from musls_analysis.figures import style
 
-    system = found.system
-    places = found.places_m
+    system = proposal.system
+    places = proposal.places_m
     corners = system.load.collision.corners_m
     tips = [tip_radius_m(drone) for drone in system.drones]
-    margins = [margin.thrust_margin for margin in found.margins]
+    margins = [margin.thrust_margin for margin in proposal.margins]
     reach = 1.05 * float((np.abs(places[:, :2]).max(axis=1) + tips).max())
     top = float(places[:, 2].max()) + 0.3
     bottom = float(corners[:, 2].min()) - 0.2
@@ -157,11 +157,11 @@ def draw(found: Proposal, path: Path) -> None:
             ax.add_patch(Polygon(box, color=style.colour("load"), alpha=0.25))
             for i, place in enumerate(places):
                 ink = style.colour(f"drone_{i + 1}")
-                cable = found.hanging.rest.cable_nodes_enu_m(i)
+                cable = proposal.hanging.rest.cable_nodes_enu_m(i)
                 ax.plot(*cable.T[[0, up]], color=style.CABLE, lw=1.0)
                 if up == 1:
                     ax.add_patch(Circle(place[:2], tips[i], color=ink, alpha=0.3))
-                    text = f"drone {i + 1}\n{found.hanging.shares[i]:.2f} / {margins[i]:.2f}"
+                    text = f"drone {i + 1}\n{proposal.hanging.shares[i]:.2f} / {margins[i]:.2f}"
                     ax.annotate(text, place[:2], ha="center", va="center", fontsize=6)
                 else:
                     ax.plot([place[0] - tips[i], place[0] + tips[i]], [place[2]] * 2, color=ink)

@@ -243,9 +243,9 @@ class LazyGroup(TyperGroup):
 app = typer.Typer(cls=LazyGroup, add_completion=True, rich_markup_mode=None)
 
 
-def print_version(wanted: bool) -> None:
+def print_version(show: bool) -> None:
     """Prints the installed version and ends."""
-    if wanted:
+    if show:
         typer.echo(f"musls {VERSION}")
         raise typer.Exit
 

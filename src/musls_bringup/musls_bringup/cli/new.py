@@ -106,7 +106,7 @@ def system(
 
 def write_system(
     path: Path,
-    found: StartingLoad,
+    starting: StartingLoad,
     mass_kg: float,
     drone: str,
     cable_m: float,
@@ -121,18 +121,18 @@ def write_system(
     from musls_description.system.slung_system import formation_of
     from musls_description.system.system_files import build_system
 
-    count = len(found.attachments_m)
+    count = len(starting.attachments_m)
     kind = Path(drone).stem
     text = rendered(
         "system.yaml",
         {
             "name": path.stem,
             "more": more,
-            "what": found.what,
-            "body": found.body,
+            "what": starting.what,
+            "body": starting.body,
             "mass": f"{mass_kg:g}",
             "drag": None,
-            "attachments": rows(found.attachments_m),
+            "attachments": rows(starting.attachments_m),
             "drones": count,
             "airframe": drone,
             "drone": kind,

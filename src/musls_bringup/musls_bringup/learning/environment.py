@@ -573,19 +573,19 @@ def _one(many: Any) -> Any:
     return many[0]
 
 
-def find_task(given: str | Task | type[Task]) -> Task:
+def find_task(name: str | Task | type[Task]) -> Task:
     """Make a task of a name, a class "my.py:MyTask", or what is one already."""
-    if isinstance(given, Task):
-        return given
-    kind = given
-    if isinstance(given, str):
-        kind = load_class(given) if ":" in given else TASKS[given]
+    if isinstance(name, Task):
+        return name
+    kind = name
+    if isinstance(name, str):
+        kind = load_class(name) if ":" in name else TASKS[name]
     if not (isinstance(kind, type) and issubclass(kind, Task)):
-        raise ConfigError(f"task = {given}: must be derived from musls.learning.Task")
+        raise ConfigError(f"task = {name}: must be derived from musls.learning.Task")
     try:
         return kind()
     except RAISED as error:
-        raise ConfigError(f"task = {given}: {describe_error(error)}") from error
+        raise ConfigError(f"task = {name}: {describe_error(error)}") from error
 
 
 def _bounded(observation: NDArray[Any]) -> NDArray[Any]:
@@ -674,30 +674,30 @@ class Film:
         self._goal_enu_m = goal_enu_m
         self._system = system
         self._duration_s = duration_s
-        self._kept: list[list[Row]] = [[] for _ in range(batch.worlds)]
+        self._kept_rows: list[list[Row]] = [[] for _ in range(batch.worlds)]
 
     def begin(self, worlds: Numbers) -> None:
         """Forget what these worlds did."""
         for i in worlds:
-            self._kept[i].clear()
+            self._kept_rows[i].clear()
             self._note(i)
 
     def note(self) -> None:
         """Keep where all worlds are."""
         for i, time_s in enumerate(self._batch.time_s):
-            if not self._kept[i] or time_s > self._kept[i][-1][0]:
+            if not self._kept_rows[i] or time_s > self._kept_rows[i][-1][0]:
                 self._note(i)
 
     def _note(self, i: int) -> None:
         batch = self._batch
         goal = self._goal_enu_m
-        self._kept[i].append(
+        self._kept_rows[i].append(
             (batch.time_s[i], batch.motion[i].copy(), batch.tension_n[i].copy(), goal[i].copy())
         )
 
     def draw(self) -> tuple[Array, ...]:
         """Pictures of all worlds, (height, width, 3) bytes each."""
-        return tuple(self._draw(rows) for rows in self._kept)
+        return tuple(self._draw(rows) for rows in self._kept_rows)
 
     def _draw(self, rows: list[Row]) -> Array:
         time_s = np.array([row[0] for row in rows])

@@ -320,7 +320,7 @@ class Airframe:
             and `wheelbase_m`.
         motor: Motor of each rotor, where it is known.
         cells: Cells of the battery in series, where they are known.
-        source: Where thrust and torque come from, in words.
+        source: Source of thrust and torque, in words.
     """
 
     mass_kg: float

@@ -153,7 +153,7 @@ def reproduce(
     Cycles of several flights are pooled; a flight has all stages or some, see `some_cycles`.
     """
     places = [recorded] if isinstance(recorded, Path) else recorded
-    read = flights.some_cycles(places, options.reading)
+    takes = flights.some_cycles(places, options.reading)
     names = [
         Path(system).stem if system.endswith((".yaml", ".yml")) else system
         for system in options.systems
@@ -166,12 +166,12 @@ def reproduce(
         # What is wrong shows before anything is flown.
         plain = [*options.overrides, f"system={system}"]
         scenario = paper(plain)
-        missions[name] = flights.one_mission(read, scenario, plain)
+        missions[name] = flights.one_mission(takes, scenario, plain)
         if cycles:
             flights.missions(cycles, scenario, plain)
-        elif options.leave_stage_out and len(read) < 2:
+        elif options.leave_stage_out and len(takes) < 2:
             raise ConfigError(
-                f"--leave-stage-out: only stage '{next(iter(read))}' is recorded, there is no "
+                f"--leave-stage-out: only stage '{next(iter(takes))}' is recorded, there is no "
                 "other to learn from"
             )
     from musls_analysis.figures.comparison import write_figures  # imports matplotlib

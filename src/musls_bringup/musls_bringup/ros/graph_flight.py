@@ -82,7 +82,7 @@ def check_guided(scenario: Scenario) -> None:
     Through DDS the motion reached the formation node 0.14 to 0.4 s late, and a load was lost.
     """
     kind = scenario.controller.kind
-    if kind != FormationSpec().kind:
+    if kind != FormationSpec.kind:
         raise ConfigError(
             f"controller.kind = {kind}: motion reaches the formation node too late for it over "
             "DDS; with real PX4s on the graph choose controller.kind: formation, or fly it in "

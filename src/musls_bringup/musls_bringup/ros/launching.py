@@ -94,18 +94,18 @@ def shared_file(folder: str, name: str) -> Path:
     )
 
 
-def launched_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
+def launched_nodes(values: Mapping[str, str]) -> list[NodeSpec]:
     """Nodes of fly.launch.py."""
-    gazebo = given["sim"] == "gazebo"
-    if not gazebo and given["sim"] != "embedded":
-        raise ConfigError(f"sim:={given['sim']}: must be embedded or gazebo")
-    flags = _flags(given, ARGUMENTS)
+    gazebo = values["sim"] == "gazebo"
+    if not gazebo and values["sim"] != "embedded":
+        raise ConfigError(f"sim:={values['sim']}: must be embedded or gazebo")
+    flags = _flags(values, ARGUMENTS)
     rviz = _rviz_of(flags)
-    scenario = _scenario_of(given)
-    model = robot_model_of(given["robot_model"], scenario, given["sim"])
+    scenario = _scenario_of(values)
+    model = robot_model_of(values["robot_model"], scenario, values["sim"])
     if not gazebo:
         check_px4(scenario)
-    file = _scenario_file(scenario, f"{scenario.name}_ros", given["out"], keep=flags["record"])
+    file = _scenario_file(scenario, f"{scenario.name}_ros", values["out"], keep=flags["record"])
     first = (
         NodeSpec("musls_sim", "gazebo_state")
         if gazebo
@@ -125,40 +125,40 @@ def launched_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
             replace(node, parameters={**parameters_of.get(node.executable, {}), **node.parameters})
             for node in nodes
         ]
-    return _in_namespace([*nodes, *model, *rviz], given["namespace"])
+    return _in_namespace([*nodes, *model, *rviz], values["namespace"])
 
 
-def real_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
+def real_nodes(values: Mapping[str, str]) -> list[NodeSpec]:
     """Nodes of real.launch.py: real vehicles, motion capture, no simulator, the computer's time."""
-    if given["mocap"] not in DRIVERS:
-        raise ConfigError(f"mocap:={given['mocap']}: must be one of {', '.join(DRIVERS)}")
-    flags = _flags(given, REAL_ARGUMENTS)
+    if values["mocap"] not in DRIVERS:
+        raise ConfigError(f"mocap:={values['mocap']}: must be one of {', '.join(DRIVERS)}")
+    flags = _flags(values, REAL_ARGUMENTS)
     rviz = _rviz_of(flags, use_sim_time=False)
-    scenario = _scenario_of(given)
+    scenario = _scenario_of(values)
     check_guided(scenario)
-    verdict = _allowed(scenario, given["force"])
-    file = _scenario_file(scenario, f"{scenario.name}_real", given["out"], keep=flags["record"])
-    report = as_data(scenario, verdict) | {"forced": given["force"]}
+    verdict = _allowed(scenario, values["force"])
+    file = _scenario_file(scenario, f"{scenario.name}_real", values["out"], keep=flags["record"])
+    report = as_data(scenario, verdict) | {"forced": values["force"]}
     text = json.dumps(report, indent=2, allow_nan=False)
     file.with_name(VERDICT_FILE).write_text(text + "\n", encoding="utf-8")
     n = scenario.system.n_drones
-    namespaces = _listed(given, "px4_namespaces", str)
+    namespaces = _listed(values, "px4_namespaces", str)
     relay = {
         "drones": list(range(1, n + 1)),
         "mission_file": str(file),
-        "input": given["mocap"],
+        "input": values["mocap"],
         "north_aligned": flags["north_aligned"],
-        **_listed(given, "rigid_bodies", str),
+        **_listed(values, "rigid_bodies", str),
         **namespaces,
     }
-    offboard = {"auto_arm": flags["auto_arm"], **namespaces, **_listed(given, "system_ids", int)}
+    offboard = {"auto_arm": flags["auto_arm"], **namespaces, **_listed(values, "system_ids", int)}
     nodes = [
         NodeSpec("musls_control", "mocap_relay", relay),
         processes.offboard(n, use_sim_time=False, **offboard),
-        *_flown(file, flags, use_sim_time=False, force=given["force"]),
+        *_flown(file, flags, use_sim_time=False, force=values["force"]),
         *rviz,
     ]
-    return _in_namespace(nodes, given["namespace"])
+    return _in_namespace(nodes, values["namespace"])
 
 
 VERDICT_FILE = "check.json"
@@ -203,21 +203,21 @@ def _in_namespace(nodes: list[NodeSpec], namespace: str) -> list[NodeSpec]:
     return [replace(node, namespace=full + node.namespace) for node in nodes]
 
 
-def agent_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
+def agent_nodes(values: Mapping[str, str]) -> list[NodeSpec]:
     """Nodes of agent.launch.py: one drone's agent and its offboard node, on its own computer."""
-    scenario = _scenario_of(given)
-    flags = _flags(given, AGENT_ARGUMENTS)
+    scenario = _scenario_of(values)
+    flags = _flags(values, AGENT_ARGUMENTS)
     if scenario.controller.kind != "agents":
         raise ConfigError(
-            f"scenario:={given['scenario']}: controller.kind = {scenario.controller.kind}, must "
+            f"scenario:={values['scenario']}: controller.kind = {scenario.controller.kind}, must "
             "be agents"
         )
     n = scenario.system.n_drones
-    if not (given["drone"].isdigit() and 1 <= int(given["drone"]) <= n):
-        raise ConfigError(f"drone:={given['drone']}: must be a number from 1 to {n}")
+    if not (values["drone"].isdigit() and 1 <= int(values["drone"]) <= n):
+        raise ConfigError(f"drone:={values['drone']}: must be a number from 1 to {n}")
     file = _scenario_file(scenario, f"{scenario.name}_agent", "", keep=False)
-    nodes = processes.agent(file, int(given["drone"]), use_sim_time=flags["use_sim_time"])
-    return _in_namespace(list(nodes), given["namespace"])
+    nodes = processes.agent(file, int(values["drone"]), use_sim_time=flags["use_sim_time"])
+    return _in_namespace(list(nodes), values["namespace"])
 
 
 def _agents(file: Path, n_drones: int) -> list[NodeSpec]:
@@ -225,16 +225,16 @@ def _agents(file: Path, n_drones: int) -> list[NodeSpec]:
     return [node for k in range(1, n_drones + 1) for node in processes.agent(file, k)]
 
 
-def replay_nodes(given: Mapping[str, str]) -> list[NodeSpec]:
+def replay_nodes(values: Mapping[str, str]) -> list[NodeSpec]:
     """Nodes of replay.launch.py."""
-    if not (Path(given["bag"]) / "metadata.yaml").is_file():
-        raise ConfigError(f"bag:={given['bag']}: must be the folder of a bag, with metadata.yaml")
+    if not (Path(values["bag"]) / "metadata.yaml").is_file():
+        raise ConfigError(f"bag:={values['bag']}: must be the folder of a bag, with metadata.yaml")
     try:
-        rate = float(given["rate"])
+        rate = float(values["rate"])
     except ValueError:
-        raise ConfigError(f"rate:={given['rate']}: must be a number") from None
-    flags = _flags(given, REPLAY_ARGUMENTS)
-    parameters = {"bag": given["bag"], "rate": rate, "as_mocap": flags["as_mocap"]}
+        raise ConfigError(f"rate:={values['rate']}: must be a number") from None
+    flags = _flags(values, REPLAY_ARGUMENTS)
+    parameters = {"bag": values["bag"], "rate": rate, "as_mocap": flags["as_mocap"]}
     return [NodeSpec("musls_sim", "player", parameters)]
 
 
@@ -295,9 +295,9 @@ def is_installed(program: str) -> bool:
     return any((Path(p) / "lib" / program / program).is_file() for p in prefixes if p)
 
 
-def robot_model_of(wanted: str, scenario: Scenario, sim: str) -> list[NodeSpec]:
+def robot_model_of(choice: str, scenario: Scenario, sim: str) -> list[NodeSpec]:
     """robot_state_publisher with the system's URDF, fed by the simulator's `/joint_states`."""
-    if wanted != "auto" and not _flag("robot_model", wanted):
+    if choice != "auto" and not _flag("robot_model", choice):
         return []
     try:
         if not is_installed(ROBOT_MODEL):
@@ -308,7 +308,7 @@ def robot_model_of(wanted: str, scenario: Scenario, sim: str) -> list[NodeSpec]:
             raise ConfigError("only the embedded simulator with cable_model rigid_links has joints")
         text = urdf_text(slung_system(scenario.system, "a URDF"))
     except MuslsError as error:
-        if wanted == "auto":
+        if choice == "auto":
             return []
         raise ConfigError(f"robot_model:=true: {error}") from error
     parameters = {"robot_description": text, "frame_prefix": MODEL_PREFIX, "use_sim_time": True}

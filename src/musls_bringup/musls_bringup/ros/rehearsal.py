@@ -259,12 +259,12 @@ class _Watch:
     farthest_m: float = 0.0
     load_moved_m: float = 0.0
     apart_m: float = np.inf
-    _told: int = 0
+    _events_told: int = 0
 
     def begin(self) -> None:
         """The fault begins."""
         self.begin_s, self.hung = self.hall.time_s, self._places()
-        self._told = len(self.hall.events)
+        self._events_told = len(self.hall.events)
         self.hall.misled_m = 0.0
 
     def look(self) -> None:
@@ -281,7 +281,7 @@ class _Watch:
         """Events of a kind since the fault: seconds after it, and their words."""
         return [
             (at_s - self.begin_s, text.partition(": ")[2])
-            for at_s, text in self.hall.events[self._told :]
+            for at_s, text in self.hall.events[self._events_told :]
             if text.startswith(f"{kind}: ")
         ]
 

@@ -115,7 +115,7 @@ class ConsensusCarrier(Agent):
         self._motion = np.zeros((n, MOTION_COLUMNS))
         self._measured_s = np.full(n, -np.inf)
         self._asked_s = -np.inf
-        self._asked = np.zeros(TILT.stop)
+        self._command = np.zeros(TILT.stop)
         self._past: deque[tuple[float, Array]] = deque()
 
     def tell(self, now: Now) -> None:
@@ -126,7 +126,7 @@ class ConsensusCarrier(Agent):
         self._past.append((now.time_s, knowledge))
         while self._past[0][0] < now.time_s - REMEMBERED_S:
             self._past.popleft()
-        self.send(EVERYBODY, np.concatenate([knowledge, ages, self._asked, self._motion.ravel()]))
+        self.send(EVERYBODY, np.concatenate([knowledge, ages, self._command, self._motion.ravel()]))
 
     def decide(self, now: Now) -> Array:
         """Force of the rotors and yaw; with `output: direct` all columns of `ControlLevel`."""
@@ -135,7 +135,7 @@ class ConsensusCarrier(Agent):
         self._agree(now)
         if not np.isfinite(self._asked_s):  # nobody has said where to go: stay
             load = now.load
-            self._asked[:4] = [*load.position_enu_m, float(yaw_of(load.orientation_wxyz))]
+            self._command[:4] = [*load.position_enu_m, float(yaw_of(load.orientation_wxyz))]
             self._asked_s = -1e9
         self._estimate.data[0] = now.load.data
         for row, k in enumerate(self._left.tolist()):
@@ -153,9 +153,9 @@ class ConsensusCarrier(Agent):
         self._measured_s[own] = now.time_s
         if self.post.leads or "reference" in self.post.knows:
             reference = now.reference
-            self._asked[NOW] = reference.derivatives.ravel()
-            self._asked[COMING] = self.law.coming(reference).ravel()
-            self._asked[TILT] = reference.tilt.ravel()
+            self._command[NOW] = reference.derivatives.ravel()
+            self._command[COMING] = self.law.coming(reference).ravel()
+            self._command[TILT] = reference.tilt.ravel()
             self._asked_s = now.time_s
         self._hear(now)
 
@@ -172,7 +172,7 @@ class ConsensusCarrier(Agent):
                 self._motion[k] = motion.reshape(n, MOTION_COLUMNS)[k]
                 self._measured_s[k] = measured_s[k]
             if asked_s > self._asked_s:
-                self._asked[:] = request
+                self._command[:] = request
                 self._asked_s = asked_s
 
     def _close_up(self, now: Now) -> None:
@@ -236,9 +236,9 @@ class ConsensusCarrier(Agent):
         """Derivatives of the set-point now and coming, (5, 4), and its tilt, (5, 2)."""
         age_s = time_s - self._asked_s
         present, coming = (
-            moved_on(self._asked[part].reshape(ORDERS, 4), age_s) for part in (NOW, COMING)
+            moved_on(self._command[part].reshape(ORDERS, 4), age_s) for part in (NOW, COMING)
         )
-        return present, coming, self._asked[TILT].reshape(ORDERS, 2)
+        return present, coming, self._command[TILT].reshape(ORDERS, 2)
 
 
 def moved_on(derivatives: Array, age_s: float) -> Array:

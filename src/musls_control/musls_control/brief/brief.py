@@ -39,7 +39,7 @@ from musls_description.system.slung_system import AnySystem, formation_of, slung
 # ---------- Wind: a constant part and gusts, the same everywhere
 
 MAX_WIND_M_S = 100.0
-"""Along an axis; the strongest gust ever measured near the ground had 113 m/s."""
+"""Largest wind along an axis; the strongest gust ever measured near the ground had 113 m/s."""
 
 Velocity = Annotated[float, Field(ge=-MAX_WIND_M_S, le=MAX_WIND_M_S, allow_inf_nan=False), Number]
 Deviation = Annotated[float, Field(ge=0.0, le=MAX_WIND_M_S / 2.0, allow_inf_nan=False), Number]
@@ -131,7 +131,7 @@ class Brief:
     @property
     def follows_plan(self) -> bool:
         """Whether the drones go where the plan has them; other laws choose their own places."""
-        return self.controller.kind == FormationSpec().kind
+        return self.controller.kind == FormationSpec.kind
 
     @property
     def delivers(self) -> bool:

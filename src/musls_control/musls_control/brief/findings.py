@@ -22,7 +22,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging, margin_text, shown_beside
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.rotations import from_yaw, rotate
+from musls_description.numerics.rotations import from_yaw, rotate, wrapped
 from musls_description.system.contacts import (
     CLOSEST,
     TOUCHING,
@@ -400,8 +400,7 @@ def check_turn(hanging: Hanging, brief: Brief) -> Finding | None:
         return None
     remedy = "turn formation.places_m back by it"
     if cone.places_m is None:
-        fitting = cone.first_azimuth_rad - hanging.turn_rad
-        fitting = float(np.angle(np.exp(1j * fitting)))
+        fitting = float(wrapped(cone.first_azimuth_rad - hanging.turn_rad))
         remedy = f"formation.first_azimuth_rad = {fitting:.3f} fits its attachments"
     return Finding(
         f"formation: the load will hang turned by {np.degrees(hanging.turn_rad):.1f} deg from the "
@@ -580,16 +579,18 @@ PLAN_PERIOD_S = 0.04
 
 def check_rig(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
     """A rig that does not hang along its plan, or pulls with more than its drones have."""
-    held = plan.held
-    if held is None:
+    rests = plan.held
+    if rests is None:
         return
-    if held.reason:
-        yield Finding(f"the rig does not hang along the plan: at {held.reason}", can_be_forced=True)
+    if rests.reason:
+        yield Finding(
+            f"the rig does not hang along the plan: at {rests.reason}", can_be_forced=True
+        )
         return
-    of_rows, (row, drone) = rig_margins(brief.system, held)
+    of_rows, (row, drone) = rig_margins(brief.system, rests)
     margin = float(of_rows[row, drone])
     if margin < MIN_THRUST_MARGIN:
-        needed_n = float(np.linalg.norm(held.thrust_enu_n[row, drone]))
+        needed_n = float(np.linalg.norm(rests.thrust_enu_n[row, drone]))
         why = why_uneven(brief.system.drones[drone], needed_n, margin)
         yield Finding(
             f"at {row / plan.rate_hz:.1f} s ({plan.stage_at(row)}) drone_{drone + 1} has to give "

@@ -323,14 +323,14 @@ class _FormationByPid(Controller):
 
     level = ControlLevel.THRUST_MOMENT
 
-    def __init__(self, given: PidSpec, n_drones: int) -> None:
-        self._given = given
+    def __init__(self, spec: PidSpec, n_drones: int) -> None:
+        self._spec = spec
         self._n = n_drones
 
     def prepare(self, setup: ControlSetup) -> None:
         super().prepare(setup)
         system = setup.slung
-        settings = self._given
+        settings = self._spec
         mass = np.array([drone.mass_kg for drone in system.drones])
         hanging = system.load.mass_kg + sum(cable.mass_kg for cable in system.cables)
         mass = mass + hanging / self._n
@@ -339,7 +339,7 @@ class _FormationByPid(Controller):
         self._hooks_m = np.array([drone.cable_attachment_m for drone in system.drones])
         offsets_m = setup.formation.offsets_m(self._n)
         self._places = np.column_stack([offsets_m, setup.formation.azimuths_rad(self._n)])
-        self._wanted = DroneSetpoints.zeros(self._n)
+        self._setpoints = DroneSetpoints.zeros(self._n)
         self._pid = CascadedPid(
             [settings.height, settings.sideways, settings.roll, settings.pitch, settings.yaw],
             mass,
@@ -364,8 +364,8 @@ class _FormationByPid(Controller):
 
     def step(self, time_s: float, reference: LoadReference, estimate: Estimate) -> Array:
         """Thrust and moment of each drone, (n, 4); the formation turns with the load."""
-        write_places(self._places, reference.derivatives, self._wanted.data)
-        return self._pid.step(self._wanted, estimate.drones)
+        write_places(self._places, reference.derivatives, self._setpoints.data)
+        return self._pid.step(self._setpoints, estimate.drones)
 
 
 @compiled()

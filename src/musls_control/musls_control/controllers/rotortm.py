@@ -151,12 +151,12 @@ class _Law(Controller):
     level = ControlLevel.IDEAL_THRUST_MOMENT
     keeps_headings = True
 
-    def __init__(self, given: RotorTmSpec) -> None:
-        self._given = given
+    def __init__(self, spec: RotorTmSpec) -> None:
+        self._spec = spec
 
     def _law(self, case: str, mass_kg: float, inertia_kg_m2: Array) -> np.void:
         """Constants and gains of the law, a record of `LAW`."""
-        settings = self._given
+        settings = self._spec
         law: np.void = np.zeros(1, LAW)[0]
         law["mass"] = mass_kg
         law["inertia"] = inertia_kg_m2
@@ -195,7 +195,7 @@ class RotorTmCables(_Law):
         self.drones["inertia"] = [drone.inertia_kg_m2 for drone in system.drones]
         own_axes = np.diagonal(self.drones["inertia"], axis1=1, axis2=2)
         for name, usual in _DRONE_GAINS.items():
-            own = getattr(self._given, f"drone_{name}")
+            own = getattr(self._spec, f"drone_{name}")
             self.drones[name] = (
                 np.array(usual) * own_axes / _DRONE_INERTIA_KG_M2 if own is None else own
             )

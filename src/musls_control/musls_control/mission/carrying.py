@@ -115,12 +115,12 @@ class Carried:
         integrators follow the pull late, and drones are off by what these have not learned yet.
         """
         pull_m_s2 = np.linalg.norm(self.aside_m_s2(1.0, 0.0), axis=1).max(initial=0.0)
-        pull = np.exp(1j * load_yaw_rad[share == 1.0])  # as complex numbers
-        learned = pull[:1]
+        pull = np.exp(1j * load_yaw_rad[share == 1.0]).tolist()  # as complex numbers
+        learned = pull[0] if pull else 0.0
         inwards = 0.0
         for now in pull:
-            inwards = max(inwards, float(((now - learned) * np.conj(now)).real[0]))
-            learned = learned + (now - learned) / (rate_hz * LEARNS_S)
+            inwards = max(inwards, ((now - learned) * now.conjugate()).real)
+            learned += (now - learned) / (rate_hz * LEARNS_S)
         drawn_m = 2.0 * GIVES_WAY_S2 * float(pull_m_s2) * inwards
         return drawn_m > 1e-9 and self.gap_m - drawn_m < max(CLOSE_M, CLOSE_SHARE * self.gap_m)
 

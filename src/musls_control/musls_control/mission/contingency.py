@@ -160,7 +160,7 @@ class Contingency:
         self.gone = np.zeros(n, bool)
         self._noted = dict[int, LossKind]()
         self._offsets_m = hanging.formation.offsets_m(n)
-        self._found: dict[tuple[tuple[int, ...], ...], Reallocation | None] = {}
+        self._reallocations: dict[tuple[tuple[int, ...], ...], Reallocation | None] = {}
         self.answers: list[Reallocation | None] = []
         self._ahead = False
         for drone in range(n) if ahead else ():
@@ -228,7 +228,7 @@ class Contingency:
     def can_answer(self, loss: Loss) -> bool:
         """Whether a loss is news, and something can be done about it in time."""
         is_noted = loss.drone in self._noted
-        return not is_noted and (not self._ahead or self._key(loss) in self._found)
+        return not is_noted and (not self._ahead or self._key(loss) in self._reallocations)
 
     def note(self, loss: Loss) -> None:
         """Note that a drone does not carry any more; later answers count with that."""
@@ -294,9 +294,9 @@ class Contingency:
 
     def _formation(self, loss: Loss) -> Reallocation | None:
         key = absent, hanging, stays = self._key(loss)
-        if key not in self._found:
+        if key not in self._reallocations:
             few = len(self.gone) - len(absent) < MIN_LEFT
-            self._found[key] = (
+            self._reallocations[key] = (
                 None
                 if few
                 else self._hanging.without(
@@ -307,7 +307,7 @@ class Contingency:
                     hovering=stays,
                 )
             )
-        return self._found[key]
+        return self._reallocations[key]
 
     def _is_clear(self, way: FlightPlan, drone: int, place_enu_m: Array) -> bool:
         """Whether the others keep clear of the space above and below a place.

@@ -222,11 +222,11 @@ class Outlet:
     end_phase: Callable[[float, str], None] = lambda time_s, what: None
 
 
-def hook_requests(given: DeliverySpec, n_cables: int) -> list[dict[str, Any]]:
+def hook_requests(spec: DeliverySpec, n_cables: int) -> list[dict[str, Any]]:
     """Requests that close hooks that are open at first; none where all are closed."""
-    if given.pick_up != "hook":
+    if spec.pick_up != "hook":
         return []
-    close = {"distance_m": given.hook_distance_m, "speed_m_s": given.hook_speed_m_s}
+    close = {"distance_m": spec.hook_distance_m, "speed_m_s": spec.hook_speed_m_s}
     return [{"kind": "attach", "cable": 1 + i, **close} for i in range(n_cables)]
 
 
@@ -265,7 +265,7 @@ class Delivery:
         self._n_cables = len(system.cables)
         self._closed = 0
         self._weighed_s = -np.inf
-        self._told = False
+        self._has_told = False
         self._estimate = estimate
         self._rotor_speed = rotor_speed_rad_s
         self.given = spec = delivery_of(mission)
@@ -303,7 +303,7 @@ class Delivery:
     @property
     def next_s(self) -> float:
         """Time of the next weighing; in the past if the delivery is to turn back."""
-        turns = self.turns_back and not self._told
+        turns = self.turns_back and not self._has_told
         return 0.0 if turns else max(self._weighed_s + WEIGH_EVERY_S, 0.0)
 
     def weigh(self, time_s: float) -> None:
@@ -334,8 +334,8 @@ class Delivery:
 
     def tell_abort(self, time_s: float) -> None:
         """Say once that the delivery turns back, and why."""
-        if not self._told:
-            self._told = True
+        if not self._has_told:
+            self._has_told = True
             self._out.tell(time_s, "abort", f"{self.aborted or 'asked for'}: {self.given.abort}")
 
     def enter(self, stage: str) -> None:

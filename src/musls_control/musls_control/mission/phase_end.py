@@ -25,7 +25,7 @@ class Reason:
     """Reason for the end of a phase.
 
     Attributes:
-        why: In words.
+        why: Reason, in words.
         planned: Whether the flight goes on as planned.
     """
 

@@ -56,7 +56,13 @@ from musls_description.hanging.cone import Cone, drone_poses
 from musls_description.hanging.ground import Ground, landing_places_m
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
-from musls_description.numerics.rotations import from_roll_pitch_yaw, from_yaw, rotate
+from musls_description.numerics.rotations import (
+    from_roll_pitch_yaw,
+    from_yaw,
+    rotate,
+    whole_turns,
+    wrapped,
+)
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import RigSystem, SlungLoadSystem
 
@@ -439,7 +445,7 @@ class Draft:
         position, yaw = self.formed(pose)
         if self.names[-1:] != [name]:
             self.names.append(name)
-        feed_forward = np.tile(self.fed_m_s2, (len(pose), 1, 1))
+        feed_forward = np.repeat(self.fed_m_s2[None], len(pose), axis=0)
         if self.feeds_flight and self.carried is not None:
             before = self.carried.aside_m_s2(self.share, float(self.last[3]))
             feed_forward[:, :, :2] += [
@@ -741,7 +747,7 @@ def estimated_duration_s(mission: MissionSpec, *, lands: bool) -> float:
     for stage in mission.stages:
         begin, end = stage.pose(np.array([0.0, stage.duration_s]))
         way = begin - last
-        turn_rad = abs(np.remainder(way[3] + np.pi, 2.0 * np.pi) - np.pi)
+        turn_rad = abs(wrapped(way[3]))
         transit_s = max(
             np.linalg.norm(way[:3]) / mission.transit_speed_m_s,
             turn_rad / mission.transit_yaw_rate_rad_s,
@@ -806,8 +812,8 @@ def fly_stages(draft: Draft, ground: GroundSpot | None, where: str = "mission.st
     for k, stage in enumerate(draft.mission.stages):
         first = stage.pose(np.zeros(1))[0]
         # The shorter way round: whole turns of the load are left as they are.
-        turns = 2.0 * np.pi * np.round((draft.last[3] - first[3]) / (2.0 * np.pi))
-        first[3] += turns
+        turns_rad = float(whole_turns(draft.last[3] - first[3]))
+        first[3] += turns_rad
         if ground is not None:
             if draft.last[2] < ground.rests_m(draft.last) < first[2]:
                 lift(draft, ground, first[2])
@@ -819,8 +825,8 @@ def fly_stages(draft: Draft, ground: GroundSpot | None, where: str = "mission.st
         if np.abs(draft.last - first).max() > 1e-9:
             draft.carry("transit", first)
         pose = stage.pose(draft.times(stage.duration_s, f"{where}.{k}"))
-        pose[:, 3] += turns
-        draft.add(stage.kind, pose, piece=Piece(draft.now_s, draft.now_s, stage, turns))
+        pose[:, 3] += turns_rad
+        draft.add(stage.kind, pose, piece=Piece(draft.now_s, draft.now_s, stage, turns_rad))
 
 
 def lift(draft: Draft, ground: GroundSpot, height: float) -> None:

@@ -31,6 +31,7 @@ from musls_control.mission.spec import BELOW_FORMATION, LANDING, LOWERING, Missi
 from musls_control.reference import LoadReference, Reference
 from musls_description.config.schema import spec
 from musls_description.hanging.cone import Cone
+from musls_description.numerics import rotations
 from musls_description.numerics.arrays import Array
 
 NOWHERE = np.full((1, 3), np.nan)
@@ -518,7 +519,7 @@ class FlightPlayer:
     def _carry(self, draft: Draft, name: str, pose: Array) -> None:
         """Append a straight move of the load to a pose, the shorter way round."""
         end = pose.copy()
-        end[3] += 2.0 * np.pi * np.round((draft.last[3] - end[3]) / (2.0 * np.pi))
+        end[3] = rotations.near(end[3], draft.last[3])
         speed = self.goals.goal_speed_m_s
         yaw_rate = self.goals.goal_yaw_rate_rad_s
         draft.move(name, end, speed, yaw_rate, self._mission.settle_s)

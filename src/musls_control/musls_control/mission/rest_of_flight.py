@@ -75,22 +75,26 @@ def rest_of_flight(
     return landed(now, system, mission, spec, reforms=reforms)
 
 
-def sentence(found: Reallocation | None, spec: ContingencySpec) -> str:
+def sentence(reallocation: Reallocation | None, spec: ContingencySpec) -> str:
     """One line about what a loss leads to."""
-    if found is None:
+    if reallocation is None:
         return "no formation holds the load: it is set down at once"
-    least = margin_text(found.thrust_margin)
-    margin = f"thrust margin {least}, load leans {found.load_tilt_deg:.0f} deg"
-    if found.thrust_margin < spec.margin:
+    least = margin_text(reallocation.thrust_margin)
+    margin = f"thrust margin {least}, load leans {reallocation.load_tilt_deg:.0f} deg"
+    if reallocation.thrust_margin < spec.margin:
         return f"too little thrust to go on ({margin}): the load is set down"
     return f"new formation ({margin}): " + (
         "the mission goes on" if spec.then == "continue" else "landing"
     )
 
 
-def goes_on(found: Reallocation | None, spec: ContingencySpec) -> bool:
+def goes_on(reallocation: Reallocation | None, spec: ContingencySpec) -> bool:
     """Whether the mission goes on in a new formation."""
-    return found is not None and found.thrust_margin >= spec.margin and spec.then == "continue"
+    return (
+        reallocation is not None
+        and reallocation.thrust_margin >= spec.margin
+        and spec.then == "continue"
+    )
 
 
 def continued(now: Situation, mission: MissionSpec, speed_m_s: float) -> FlightPlan:

@@ -85,14 +85,14 @@ class AgentNode(ManagedNode):
         system = setup.slung
         self._k = number - 1
         self._name = f"drone_{number}"
-        self._known = ReceivedMotion(system.n_drones, system.n_rotors)
+        self._motion = ReceivedMotion(system.n_drones, system.n_rotors)
         self._rotors = system.drones[self._k].rotors
         self._rest_n = system.drones[self._k].mass_kg + system.load.mass_kg / system.n_drones
         self._rest_n *= setup.gravity_m_s2
         self._setpoint = DroneSetpoints.unset(1)
         self._ask = ForcesToSetpoints(system.carried_by([self._k]), self._setpoint, STEP_S)
         self._try_out(first)
-        self._flew = self._told = False
+        self._flew = self._has_told = False
         self._row: tuple[Transform, Twist, Twist | None] | None = None
         self._task: tuple[float, LoadReference] = RESTS, LoadReference(np.zeros((ORDERS, 4)))
         self._task_s = self._row_s = self._flown_s = self._before_s = -np.inf
@@ -175,8 +175,8 @@ class AgentNode(ManagedNode):
             self._single.rest()
             self._publish(time_s, *self._row)
             return
-        motion = self._known
-        speeds = self._known.rotor_speed_rad_s[self._k]
+        motion = self._motion
+        speeds = self._motion.rotor_speed_rad_s[self._k]
         motion.turn_rates()
         own = self._own(time_s)
         if not self._flew:
@@ -201,13 +201,13 @@ class AgentNode(ManagedNode):
             self._publish(time_s, place, nothing, Twist(linear=vector(row[6:9])))
 
     def _land_alone(self, time_s: float, command: Array) -> None:
-        if not self._told:
-            self._told = True
+        if not self._has_told:
+            self._has_told = True
             self.say(f"{self._single.why}: it holds its place, then lands", error=True)
             text = f"cut_off: {self._name}: {self._single.why}: it holds its place, then lands"
             self._events.publish(String(data=text))
         self._publish_place(time_s, command)
-        height_m = float(self._known.estimate.position_enu_m[1 + self._k, 2])
+        height_m = float(self._motion.estimate.position_enu_m[1 + self._k, 2])
         if command[2] < height_m - ON_GROUND_M and self._land.service_is_ready():
             self._land.call_async(Trigger.Request())  # PX4 finds out that it is down, and disarms
 
@@ -233,12 +233,12 @@ class AgentNode(ManagedNode):
     # ---------- What the drone knows
 
     def _knows_itself(self) -> bool:
-        rows = self._known.estimate.data[[0, 1 + self._k], :6]
+        rows = self._motion.estimate.data[[0, 1 + self._k], :6]
         return bool(np.isfinite(rows).all())
 
     def _own(self, time_s: float) -> Array:
         """Motion of the drone, with its acceleration by differences of the velocity, (16,)."""
-        row: Array = self._known.estimate.data[1 + self._k]
+        row: Array = self._motion.estimate.data[1 + self._k]
         since_s = time_s - self._before_s
         if np.isfinite(self._velocity).all() and STEP_S / 2 < since_s < 1.0:
             change = (row[3:6] - self._velocity) / since_s
@@ -262,14 +262,14 @@ class AgentNode(ManagedNode):
         self._pose_s = time_of(m)
         place = vector_of(m.pose.position)
         turn = quaternion_of(m.pose.orientation)
-        self._known.on_pose(body, time_of(m), place, turn)
+        self._motion.on_pose(body, time_of(m), place, turn)
 
     def _on_twist(self, body: int, m: TwistStamped) -> None:
         twist = vector_of(m.twist.linear), vector_of(m.twist.angular)
-        self._known.on_twist(body, time_of(m), *twist)
+        self._motion.on_twist(body, time_of(m), *twist)
 
     def _on_rotors(self, m: JointState) -> None:
-        self._known.on_rotors(1 + self._k, time_of(m), m.velocity)
+        self._motion.on_rotors(1 + self._k, time_of(m), m.velocity)
 
     def _on_message(self, source: int, m: Float64MultiArray) -> None:
         sent_s, to, *numbers = m.data

@@ -94,29 +94,29 @@ if TYPE_CHECKING:
 class HeardTopics:
     """Subscriptions of the node: load, drones and the offboard node."""
 
-    def __init__(self, node: SteppedNode, known: ReceivedMotion) -> None:
+    def __init__(self, node: SteppedNode, motion: ReceivedMotion) -> None:
         self._node = node
-        self._known = known
+        self._known = motion
         self._stamps_s: dict[int, float] = {}
         self._motion: list[Subscription] = []
         # Nobody is called for each pose: that would cost more in flight than all the rest.
-        self._poses = [unattended(node, PoseStamped, f"{body}/pose") for body in known.bodies]
+        self._poses = [unattended(node, PoseStamped, f"{body}/pose") for body in motion.bodies]
         self._heartbeat = unattended(node, Header, HEARTBEAT)
-        for body in known.bodies:
+        for body in motion.bodies:
             node.create_subscription(
                 String,
                 f"{body}/mocap/doubt",
-                lambda m, b=body: known.doubts.__setitem__(b, m.data),
+                lambda m, b=body: motion.doubts.__setitem__(b, m.data),
                 LATCHED,
             )
-        for drone in known.drones:
+        for drone in motion.drones:
             node.create_subscription(
                 BatteryState,
                 f"{drone}/battery",
-                lambda m, d=drone: known.charge.__setitem__(d, m.percentage),
+                lambda m, d=drone: motion.charge.__setitem__(d, m.percentage),
                 LATCHED,
             )
-            for name, texts in (("phase", known.phases), ("reason", known.reasons)):
+            for name, texts in (("phase", motion.phases), ("reason", motion.reasons)):
                 node.create_subscription(
                     String,
                     f"{drone}/offboard/{name}",
@@ -402,7 +402,7 @@ class FormationNode(ManagedNode):
         if not path:
             raise ConfigError("parameter mission_file is missing: give -p mission_file:=FILE.yaml")
         self._brief = read_brief(Path(path))
-        self._wanted = self.value("autostart", False, "Start as soon as all drones are ready.")
+        self._starts = self.value("autostart", False, "Start as soon as all drones are ready.")
         self._force = self.value("force", "", "Reason to fly in spite of what speaks against it.")
         self._statistics = self.value("statistics_file", "", "JSON of the controller's numbers.")
         self._listeners = self.count(
@@ -492,7 +492,7 @@ class FormationNode(ManagedNode):
         if flight is not None and flight.player.touches_down and flight.end.waits_for:
             phases = [f"{drone} is {phase}" for drone, phase in flight.end.waits_for.items()]
             self.get_logger().info(f"not over: {', '.join(phases)}")
-        waits = self._wanted and flight is None and self.active
+        waits = self._starts and flight is None and self.active
         if reasons := self._missing() if waits else []:
             self.get_logger().warning(f"not started: {', '.join(reasons)}")
 
@@ -580,7 +580,7 @@ class FormationNode(ManagedNode):
                 )
             return
         if self._flight is None:
-            if not self._wanted or self._missing():
+            if not self._starts or self._missing():
                 return
             try:
                 self._flight = self._begin_flight()
@@ -665,7 +665,7 @@ class FormationNode(ManagedNode):
         """
         self._give_up()
         self._shows.stage = ""
-        self._wanted = self.get_parameter("autostart").value
+        self._starts = self.get_parameter("autostart").value
 
     def _opens_hooks(self) -> bool:
         """Whether a node is there that carries out events, such as hooks that open."""
@@ -727,7 +727,7 @@ class FormationNode(ManagedNode):
     def _give_up(self, state: str = "idle") -> None:
         """End the stream; the next start makes a new plan."""
         self._flight = None
-        self._wanted = False
+        self._starts = False
         self._refusal = ""
         if self._by_agents:
             self._end_task()
@@ -773,7 +773,7 @@ class FormationNode(ManagedNode):
         try:
             if ready:
                 self._checked_plan()
-            answer.success = self._wanted = True
+            answer.success = self._starts = True
         except ConfigError as error:
             answer.message = f"cannot start: {error}"
         return answer

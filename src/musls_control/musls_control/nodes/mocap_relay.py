@@ -77,11 +77,11 @@ class MocapRelayNode(SteppedNode):
         )
         self._capture = self._judge_of(mission_file)
         self.settings(MocapLimits, lambda limits: setattr(self._capture, "limits", limits))
-        self._told: dict[str, str] = dict.fromkeys(self._bodies, "")
+        self._last_words: dict[str, str] = dict.fromkeys(self._bodies, "")
         self._latencies_s: list[float] = []
         self._px4_age_s: dict[str, float] = {}
         self._silent: set[str] = set()
-        self._counted = dict.fromkeys(self._bodies, 0)
+        self._counts = dict.fromkeys(self._bodies, 0)
         self._next_report_s = self._next_warning_s = self._begun_s = 0.0
         namespaces = self.value("px4_namespaces", [""], "As of the offboard node.")
         self._make_outputs(vehicles(instances, namespaces))
@@ -259,11 +259,11 @@ class MocapRelayNode(SteppedNode):
         log = self.get_logger()
         for body, mocap_filter in self.filters.items():
             count = sum(mocap_filter.dropped.values())
-            if count > self._counted[body]:
+            if count > self._counts[body]:
                 log.warning(
-                    f"{body}: {count - self._counted[body]} poses refused: {mocap_filter.detail}"
+                    f"{body}: {count - self._counts[body]} poses refused: {mocap_filter.detail}"
                 )
-                self._counted[body] = count
+                self._counts[body] = count
             silent_s = min(mocap_filter.silent_s(time_s), time_s - self._begun_s)
             if silent_s > timeout_s and body not in self._silent:
                 self._silent.add(body)

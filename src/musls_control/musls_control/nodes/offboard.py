@@ -84,7 +84,7 @@ class DroneLink:
         self.name = f"drone_{vehicle.drone}"
         px4_of = vehicle.namespace
         self.session = OffboardSession(system_id=vehicle.system_id)
-        self._shown: tuple[Phase | None, str] = (None, "")
+        self._last_status: tuple[Phase | None, str] = (None, "")
         self._failsafe_word = ""
         self._compared_s = -np.inf
         pub = node.create_publisher
@@ -140,9 +140,9 @@ class DroneLink:
                 speed_m_s,
             )
         believed = self._believed
-        seen = self._seen
-        if min(self._believed_s, self._seen_s) >= time_s - BELIEF_AGE_S and believed and seen:
-            error = belief_error(believed, seen, self.session.settings)
+        poses = self._seen
+        if min(self._believed_s, self._seen_s) >= time_s - BELIEF_AGE_S and believed and poses:
+            error = belief_error(believed, poses, self.session.settings)
             self.session.on_belief(time_s, error)
 
     def step(self, time_s: float) -> None:
@@ -161,13 +161,13 @@ class DroneLink:
         self._show(self.session.phase, self.session.reason)
 
     def _show(self, phase: Phase, reason: str) -> None:
-        if (phase, reason) == self._shown:
+        if (phase, reason) == self._last_status:
             return
-        if phase is not self._shown[0]:
+        if phase is not self._last_status[0]:
             self._phase.publish(String(data=phase.name.lower()))
-        if reason != self._shown[1]:
+        if reason != self._last_status[1]:
             self._reason.publish(String(data=reason))
-        self._shown = (phase, reason)
+        self._last_status = (phase, reason)
         text = ": ".join(part for part in (self.name, phase.value, reason) if part)
         self.node.say(text, error=bool(reason))
 
@@ -264,7 +264,7 @@ class DroneLink:
         return f"nothing on {' and '.join(topics)}" if topics else "estimate not valid yet"
 
 
-def battery_state(told: px4.BatteryStatus, time_s: float) -> BatteryState:
+def battery_state(message: px4.BatteryStatus, time_s: float) -> BatteryState:
     """PX4's battery as a ROS message: NaN where unknown, discharging is negative."""
 
     def known(value: float, least: float) -> float:
@@ -272,14 +272,14 @@ def battery_state(told: px4.BatteryStatus, time_s: float) -> BatteryState:
 
     return BatteryState(
         header=in_world(time_s),
-        voltage=known(told.voltage_v, 0.1),
-        current=-known(told.current_a, 0.0),
-        percentage=known(told.remaining, 0.0),
+        voltage=known(message.voltage_v, 0.1),
+        current=-known(message.current_a, 0.0),
+        percentage=known(message.remaining, 0.0),
         charge=np.nan,
         capacity=np.nan,
         design_capacity=np.nan,
-        temperature=float(told.temperature),
-        present=told.connected,
+        temperature=float(message.temperature),
+        present=message.connected,
     )
 
 

@@ -126,15 +126,16 @@ class RotorLayout:
     def with_parameters(self, parameters: Mapping[str, float]) -> RotorLayout:
         """Return the layout with the CA_ROTORn_* of a parameter set in place."""
         columns = {"PX": "px_m", "PY": "py_m", "KM": "km", "CT": "ct"}
-        changed: dict[str, Any] = {name: list(getattr(self, name)) for name in columns.values()}
+        changed: dict[str, Any] = {}
         for name, value in parameters.items():
             if not name.startswith("CA_ROTOR"):
                 continue
             rotor, quantity = name.removeprefix("CA_ROTOR").split("_")
             if int(rotor) >= self.n_rotors:
                 raise ConfigError(f"PX4 parameter {name}: the drone has {self.n_rotors} rotors")
-            changed[columns[quantity]][int(rotor)] = value
-        return replace(self, **changed)
+            column = columns[quantity]
+            changed.setdefault(column, list(getattr(self, column)))[int(rotor)] = value
+        return replace(self, **changed) if changed else self
 
 
 def effectiveness(rotors: RotorLayout) -> np.ndarray:

@@ -13,6 +13,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from musls_description.numerics import rotations
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.vectors import wrapped
@@ -35,8 +36,7 @@ def yaw_enu_ned(yaw_rad: ArrayLike) -> Array:
 
     The result is in [-pi, pi).
     """
-    yaw = 0.5 * np.pi - np.asarray(yaw_rad, np.float64)
-    return yaw - 2.0 * np.pi * np.floor((yaw + np.pi) / (2.0 * np.pi))
+    return rotations.wrapped(0.5 * np.pi - np.asarray(yaw_rad, np.float64))
 
 
 def orientation_enu_ned(quaternion: ArrayLike) -> Array:

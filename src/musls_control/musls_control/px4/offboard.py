@@ -188,12 +188,12 @@ class Status:
         )
 
 
-def other_loss_parameters(chosen: Mapping[str, float]) -> str:
+def other_loss_parameters(parameters: Mapping[str, float]) -> str:
     """Warning of a user's PX4 parameters that change what happens without guidance; "" for none."""
     others = [
-        f"{name} = {chosen[name]:g} (docs: {value:g})"
+        f"{name} = {parameters[name]:g} (docs: {value:g})"
         for name, value in LOSS_PARAMETERS.items()
-        if name in chosen and chosen[name] != value
+        if name in parameters and parameters[name] != value
     ]
     if not others:
         return ""
@@ -263,7 +263,7 @@ class OffboardSession:
     _stream_since_s: float = np.inf
     _stream_s: float = -np.inf
     _status_s: float = -np.inf
-    _flown: bool = False
+    _is_flown: bool = False
     _barred: bool = False
     _armed_here: bool = False
     _sent_s: float = -np.inf
@@ -350,7 +350,7 @@ class OffboardSession:
         before = self.phase
         if time_s - self._stream_s >= NEW_FLIGHT_S:
             self._barred = False
-            if self._armed_here and self._flown and not self._underway:
+            if self._armed_here and self._is_flown and not self._underway:
                 self._get_down()  # nobody will take off any more
         self.phase = self._next_phase(time_s)
         if self.phase is Phase.ARMING:
@@ -384,8 +384,8 @@ class OffboardSession:
         if self.phase in (Phase.LANDED, Phase.FAILED):
             if time_s - self._stream_s < NEW_FLIGHT_S:
                 return self.phase
-            self._flown = False
-        if self._flown:  # a drone that is not heard may still hear
+            self._is_flown = False
+        if self._is_flown:  # a drone that is not heard may still hear
             return self._phase_in_flight(time_s)
         if time_s - self._status_s > self.settings.status_timeout_s:
             return Phase.WAITING
@@ -400,7 +400,7 @@ class OffboardSession:
         if self._silent(time_s):  # nobody who starts a flight may take it for one on the ground
             return Phase.AIRBORNE if armed and took_off else Phase.IDLE
         if armed and self._offboard:
-            self._flown = True
+            self._is_flown = True
             return self._phase_in_flight(time_s)
         if self._underway and not self._is_ours_in_flight:
             return Phase.RELEASED if armed else Phase.LANDED

@@ -38,6 +38,10 @@ class Curve(Trajectory):
         phase = self.phase(time_s)
         return np.stack([along(curve, phase) for curve in self.curve(phase[:, 0])], axis=-1)
 
+    def pose(self, time_s: Array) -> Array:
+        curves = self.curve(self.phase(time_s)[:, 0])
+        return np.stack([curve[:, 0] for curve in curves], axis=-1)
+
 
 def wave(phase: Array, amplitude: float, multiple: int, shift_rad: float) -> Array:
     """Curve amplitude sin(multiple phase + shift) and its derivatives by the phase, (k, 5)."""

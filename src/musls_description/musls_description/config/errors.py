@@ -132,16 +132,16 @@ def lock(file: IO[Any]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def close_names(name: object, known: Iterable[str]) -> list[str]:
+def close_names(name: object, candidates: Iterable[str]) -> list[str]:
     """Up to three known names near a wrong one, the nearest first."""
     if not isinstance(name, str) or len(name) > LONGEST_NAME:
         return []
-    return difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    return difflib.get_close_matches(name, list(candidates), n=3, cutoff=0.5)
 
 
-def near_names(name: object, known: Iterable[str]) -> str:
+def near_names(name: object, candidates: Iterable[str]) -> str:
     """Known names near a wrong one, "did you mean 'a' or 'b'?", else all, "known: a, b, c"."""
-    names = [str(one) for one in known]
+    names = [str(one) for one in candidates]
     near = close_names(name, names)
     if near:
         return "did you mean " + " or ".join(f"'{n}'" for n in near) + "?"

@@ -14,7 +14,7 @@ from pydantic import Field
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import Finite, NonNegative, Positive, Vector3, spec
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import joined, parts_of
+from musls_description.numerics.rotations import joined, parts_of, wrapped
 
 
 @spec
@@ -98,5 +98,4 @@ def drone_poses(
     offset = joined(cos * x - sin * y, sin * x + cos * y, z)
     position = load_position_enu_m[..., None, :] + offset
     yaw = load_yaw + azimuths_rad + np.pi
-    back = np.mod(np.pi - yaw, 2.0 * np.pi)  # a whole turn where a tiny negative angle is rounded
-    return position, np.pi - np.where(back < 2.0 * np.pi, back, 0.0)
+    return position, 0.0 - wrapped(-yaw)  # pi, not -pi; 0, not -0

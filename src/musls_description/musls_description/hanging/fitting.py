@@ -24,7 +24,7 @@ from musls_description.hanging.straight_cables import StraightCables, even_share
 from musls_description.hanging.tree import cable_azimuths_rad, tips_apart_m
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.rotations import from_yaw, rotate
+from musls_description.numerics.rotations import from_yaw, rotate, wrapped
 from musls_description.system.drone import tip_radius_m
 from musls_description.system.slung_system import SlungLoadSystem
 
@@ -69,32 +69,32 @@ MOST_AT_ONCE = 24
 """Drones for which places are proposed; the search grows with the cube of their number."""
 
 
-def fitting_formation(system: SlungLoadSystem, given: Mapping[str, Any]) -> Cone:
+def fitting_formation(system: SlungLoadSystem, formation: Mapping[str, Any]) -> Cone:
     """Complete a formation from the system.
 
-    `given`: keys of `formation` that the scenario gives; they are kept.
+    `formation`: keys of `formation` that the scenario gives; they are kept.
     """
-    if given.get("places_m") is not None:
-        return Cone(**given)
+    if formation.get("places_m") is not None:
+        return Cone(**formation)
     azimuths, even = _azimuths_rad(system)
-    first = given.get("first_azimuth_rad")
+    first = formation.get("first_azimuth_rad")
     if first is None:
         first = float(azimuths[0]) if even else 0.0
-    cone = Cone(**{"first_azimuth_rad": first, **given})
-    shape = [key for key in ("radius_m", "height_m") if given.get(key) is not None]
-    if len(shape) == 2 or _fits(system, cone, given):
+    cone = Cone(**{"first_azimuth_rad": first, **formation})
+    shape = [key for key in ("radius_m", "height_m") if formation.get(key) is not None]
+    if len(shape) == 2 or _fits(system, cone, formation):
         return cone
-    if even or "first_azimuth_rad" in given:
+    if even or "first_azimuth_rad" in formation:
         azimuths = cone.azimuths_rad(system.n_drones)
-    radius = np.full(system.n_drones, given.get("radius_m", np.nan))
+    radius = np.full(system.n_drones, formation.get("radius_m", np.nan))
     if np.isnan(radius).any():
         radius = _radii_m(system, azimuths)
-    heights = np.full(system.n_drones, given.get("height_m", np.nan))
+    heights = np.full(system.n_drones, formation.get("height_m", np.nan))
     if np.isnan(heights).any():
         heights = _heights_m(system, azimuths, radius)
     x, y = radius * np.cos(azimuths), radius * np.sin(azimuths)
     places = np.column_stack([x, y, heights])
-    if not given and not holds(system, places):
+    if not formation and not holds(system, places):
         proposed = proposed_places_m(system)
         if proposed is not None:
             return with_places(proposed)
@@ -126,9 +126,9 @@ def _azimuths_rad(system: SlungLoadSystem) -> tuple[Array, bool]:
     if (np.linalg.norm(places, axis=1) < CENTRAL_M).any():
         return even, True
     azimuths = np.arctan2(places[:, 1], places[:, 0])
-    off = np.angle(np.exp(1j * (azimuths - even)))
+    off = wrapped(azimuths - even)
     mean = float(np.angle(np.exp(1j * off).mean()))
-    spread = np.abs(np.angle(np.exp(1j * (off - mean)))).max()
+    spread = np.abs(wrapped(off - mean)).max()
     if spread < FITTING_RAD:
         return even + (0.0 if abs(mean) < FITTING_RAD else mean), True
     gaps = np.diff(np.sort(np.mod(azimuths, 2.0 * np.pi)), append=np.nan)
@@ -165,7 +165,7 @@ def _fits(system: SlungLoadSystem, cone: Cone, formation: Mapping[str, Any]) -> 
     if system.n_drones == 1 and cone.radius_m > 0.0:  # its cable hangs straight down
         return False
     azimuths, even = _azimuths_rad(system)
-    off = np.angle(np.exp(1j * (azimuths - cone.azimuths_rad(system.n_drones))))
+    off = wrapped(azimuths - cone.azimuths_rad(system.n_drones))
     if not even or ("first_azimuth_rad" not in formation and np.abs(off).max() > FITTING_RAD):
         return False
     radius = np.full(system.n_drones, cone.radius_m)

@@ -34,7 +34,7 @@ from musls_description.hanging.reallocation import Reallocation, reallocate
 from musls_description.hanging.tree import Configuration, tips_apart_m
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.rotations import from_matrix, matrix, yaw_of
+from musls_description.numerics.rotations import from_matrix, matrix, wrapped, yaw_of
 from musls_description.system.drone import thrust_margin
 from musls_description.system.slung_system import SlungLoadSystem
 
@@ -203,7 +203,7 @@ class Hanging:
     @property
     def _turns_rad(self) -> Array:
         yaw, setpoint = self._yaws_rad
-        return np.angle(np.exp(1j * (yaw - setpoint)))
+        return wrapped(yaw - setpoint)
 
     @property
     def tilt_rad(self) -> float:

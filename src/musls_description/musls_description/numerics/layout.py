@@ -9,7 +9,7 @@ of the record, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,28 @@ class Field:
         return [size for size in (*self.shape, self.apart) if isinstance(size, str) and size]
 
 
+def fields_of(owner: str, group: str = "") -> Callable[..., Field]:
+    """Function that makes rows of fields of an owner, by default attributes of their names.
+
+    `owner`: attributes that lead from the owner of the memory to it; "" for fields that are made.
+    """
+
+    def row(
+        name: str,
+        shape: tuple[str | int, ...],
+        kind: Any,
+        meaning: str,
+        attribute: str = "",
+        *,
+        apart: str = "",
+        recorded: bool = False,
+    ) -> Field:
+        way = f"{owner}.{attribute or name}" if owner else ""
+        return Field(name, shape, kind, meaning, way, group, apart, recorded)
+
+    return row
+
+
 class Layout:
     """Numbers and fields.
 
@@ -107,8 +129,8 @@ class Layout:
         for number in numbers:
             kind = number.type if isinstance(number.type, tuple) else (number.type,)
             columns.append((number.name, *kind))
-        known = {name for name, *_ in columns}
-        columns += [(name, WORD) for name in self.sizes if name not in known]
+        names = {name for name, *_ in columns}
+        columns += [(name, WORD) for name in self.sizes if name not in names]
         self.record = np.dtype([*columns, *((field.name, WORD) for field in fields)], align=True)
 
     def arrays_of(self, owner: object, without: Sequence[str] = ()) -> dict[str, NDArray[Any]]:

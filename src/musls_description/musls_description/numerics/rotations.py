@@ -35,9 +35,20 @@ def roll_pitch_yaw(q: np.ndarray) -> np.ndarray:
     return joined(roll, pitch, yaw)
 
 
-def wrapped(angle_rad: np.ndarray) -> np.ndarray:
-    """Angles brought to [-pi, pi)."""
-    return (angle_rad + np.pi) % (2.0 * np.pi) - np.pi
+def wrapped(angle_rad: np.ndarray | float) -> np.ndarray:
+    """Angles minus the whole turns that bring them to [-pi, pi)."""
+    turned = (angle_rad + np.pi) % (2.0 * np.pi)  # 2 pi where a tiny negative angle is rounded
+    return np.where(turned >= 2.0 * np.pi, 0.0, turned) - np.pi
+
+
+def near(angle_rad: np.ndarray | float, about_rad: np.ndarray | float) -> np.ndarray:
+    """Angles plus the whole turns that bring them within half a turn of others."""
+    return angle_rad + whole_turns(about_rad - angle_rad)
+
+
+def whole_turns(angle_rad: np.ndarray | float) -> np.ndarray:
+    """Whole turns that are next to angles, multiples of 2 pi."""
+    return 2.0 * np.pi * np.round(angle_rad / (2.0 * np.pi))
 
 
 def from_roll_pitch_yaw(angles_rad: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from itertools import combinations
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -133,9 +134,9 @@ class PlateShape:
 
     Attributes:
         kind: "plate".
-        length_m: Along x.
-        width_m: Along y.
-        thickness_m: Along z.
+        length_m: Length along x.
+        width_m: Width along y.
+        thickness_m: Thickness along z.
     """
 
     kind: Literal["plate"] = "plate"
@@ -448,10 +449,13 @@ def propeller_radius_m(drone: Drone) -> float:
 
 def room_for_propellers_m(drone: Drone) -> float:
     """Largest radius with which the discs of propellers do not overlap; 0 for a single one."""
-    hubs = np.array([rotor.position_m[:2] for rotor in drone.rotors])
-    gaps = np.linalg.norm(hubs[:, None] - hubs[None], axis=2)
-    apart = gaps[gaps > 1e-6]  # coaxial rotors share a place
-    return float(apart.min()) / 2.0 if len(apart) else 0.0
+    hubs = [rotor.position_m for rotor in drone.rotors]
+    gaps = (
+        math.sqrt((a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]))
+        for a, b in combinations(hubs, 2)
+    )
+    apart = [gap for gap in gaps if gap > 1e-6]  # coaxial rotors share a place
+    return min(apart, default=0.0) / 2.0
 
 
 def impossible_radius(drone: Drone, radius_m: float) -> str:

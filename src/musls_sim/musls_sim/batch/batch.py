@@ -456,7 +456,7 @@ class _Start:
     Attributes:
         memory: All of it, (words,).
         record: The record with which it begins, (1,) of `WORLD`.
-        parts: Its arrays by name.
+        parts: Arrays by name.
         stages: Stages of a period.
         structure: Structure that must be the same in all worlds of a batch.
         host: Session that decides for the worlds.

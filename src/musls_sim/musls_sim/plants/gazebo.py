@@ -167,7 +167,7 @@ class GazeboServer:
         self._links: list[Any] = []
         self._forces = forces
         self._watch = watch
-        self._held: list[tuple[Any, list[float]]] = []
+        self._holds: list[tuple[Any, list[float]]] = []
         self._steps = 0
         self._failure: BaseException | None = None
         self.motion = np.zeros(len(links), MOTION)
@@ -208,9 +208,9 @@ class GazeboServer:
                 return
             if self._steps % self.every == 0:
                 rows = self._forces().tolist()
-                self._held = [pair for pair in zip(self._links, rows, strict=True) if any(pair[1])]
+                self._holds = [pair for pair in zip(self._links, rows, strict=True) if any(pair[1])]
             vector = self._math.Vector3d
-            for link, wrench in self._held:
+            for link, wrench in self._holds:
                 link.add_world_wrench(ecm, vector(*wrench[:3]), vector(*wrench[3:]))
         except BaseException as error:
             self._failure = self._failure or error
@@ -494,7 +494,7 @@ class MotorListener:
         self.speed_rad_s = np.zeros((len(models), n_rotors))
         self.heard = np.zeros(len(models), dtype=bool)
         self._new = np.zeros(len(models), dtype=bool)
-        self._changed = Condition()
+        self._changes = Condition()
         transport = _transport()
         self._node = transport.Node()
         options = transport.SubscribeOptions()
@@ -506,15 +506,15 @@ class MotorListener:
     def _take(self, index: int, data: bytes) -> None:
         """Called by Gazebo's transport in a thread of its own."""
         speeds = velocities(data)
-        with self._changed:
+        with self._changes:
             row = self.speed_rad_s[index]
             row[: len(speeds)] = speeds[: len(row)]
             self.heard[index] = self._new[index] = True
-            self._changed.notify()
+            self._changes.notify()
 
     def begin(self) -> None:
         """Begin to wait for new commands."""
-        with self._changed:
+        with self._changes:
             self._new[:] = False
 
     def wait(self, patience_s: float, *, running: bool = False) -> list[int]:
@@ -524,7 +524,7 @@ class MotorListener:
         to run.
         """
         deadline = monotonic() + patience_s
-        with self._changed:
+        with self._changes:
             while True:
                 silent = ~self._new
                 if running:
@@ -532,7 +532,7 @@ class MotorListener:
                 wait_s = deadline - monotonic()
                 if not silent.any() or wait_s <= 0.0:
                     return [int(i) for i in np.flatnonzero(silent)]
-                self._changed.wait(wait_s)
+                self._changes.wait(wait_s)
 
 
 def _transport() -> Any:

@@ -18,7 +18,7 @@ from musls_description.hanging.hang import Hanging
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
-from musls_description.numerics.layout import Field, Layout, Number
+from musls_description.numerics.layout import Field, Layout, Number, fields_of
 from musls_description.numerics.records import TiedToMemory
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem
@@ -187,7 +187,7 @@ class PlantInputs(ShownResult):
             (n_winches, 2).
         winch_brake: Brake of each drum: 1 closed, 0 open, (n_winches,).
         winch_taken: Source of a winch's command: 1 an event, 0 the scenario, (n_winches,).
-        winch_ramp: Towards which value an event moves `winch`, and by how much in each period (0:
+        winch_ramp: Value towards which an event moves `winch`, and the change in each period (0:
             it is there), (n_winches, 2).
         surface_motion: Shift and velocity of each surface that moves, at the begin and the end of
             the period, world, (n_surfaces, 2, 6); none: they stand still.
@@ -252,6 +252,8 @@ class Reaction:
 REFINEMENTS = 12
 """Largest number of times that the step of a period of elastic cables is halved."""
 
+_input = fields_of("inputs")
+
 STEP_LAYOUT = Layout(
     [
         Number("period", float, "control period [s]", "plant.period_s"),
@@ -264,44 +266,14 @@ STEP_LAYOUT = Layout(
     [
         Field("plant", (), None, "record of the plant's memory", "plant.record"),
         Field("command", ("n_drones", "n_rotors"), float, "rotor speeds that are commanded"),
-        Field("wind", (3,), float, "velocity of the air", "inputs.wind_enu_m_s"),
-        Field(
-            "wrench_body",
-            ("n_bodies", 6),
-            float,
-            "moment and force on each body, in its frame",
-            "inputs.wrench_body",
-        ),
-        Field("wrench_enu", ("n_bodies", 6), float, "the same, world frame", "inputs.wrench_enu"),
-        Field(
-            "anchor_motion",
-            ("n_anchors", 2, 18),
-            float,
-            "motion of anchors, see `PlantInputs`",
-            "inputs.anchor_motion",
-        ),
-        Field(
-            "anchor_wrench",
-            ("n_anchors", 6),
-            float,
-            "moment and force on anchors that are pushed",
-            "inputs.anchor_wrench_enu",
-        ),
-        Field("winch", ("n_winches", 2), float, "drives of winches", "inputs.winch"),
-        Field(
-            "winch_brake",
-            ("n_winches",),
-            int,
-            "whether the brake of a drum is closed",
-            "inputs.winch_brake",
-        ),
-        Field(
-            "surface_motion",
-            ("n_surfaces", 2, 6),
-            float,
-            "motion of surfaces, see `PlantInputs`",
-            "inputs.surface_motion",
-        ),
+        _input("wind", (3,), float, "velocity of the air", "wind_enu_m_s"),
+        _input("wrench_body", ("n_bodies", 6), float, "moment and force on each body, its frame"),
+        _input("wrench_enu", ("n_bodies", 6), float, "the same, world frame"),
+        _input("anchor_motion", ("n_anchors", 2, 18), float, "motion of anchors"),
+        _input("anchor_wrench", ("n_anchors", 6), float, "on pushed anchors", "anchor_wrench_enu"),
+        _input("winch", ("n_winches", 2), float, "drives of winches"),
+        _input("winch_brake", ("n_winches",), int, "whether the brake of a drum is closed"),
+        _input("surface_motion", ("n_surfaces", 2, 6), float, "motion of surfaces"),
     ],
 )
 """Inputs and results of a plant's compiled step: the begin of a session's record."""
@@ -645,10 +617,6 @@ class Plant(TiedToMemory):
 
     def winch_input(self, winch: int) -> str | None:
         """Command of a winch (from 0): feed_m_s, torque_n_m or speed_rad_s; None for no winches."""
-        return None
-
-    def bare_step_us(self) -> float | None:
-        """Time DART alone needs for a step of the same mechanism [us]; None where it has none."""
         return None
 
 

@@ -322,7 +322,7 @@ def surfaces_of(ground_height_m: float | None, obstacles: Iterable[AnyObstacle])
 
 def corner_records(corners_m: Iterable[Array], surfaces: int, dtype: np.dtype = CORNER) -> Records:
     """Records of the corners of bodies, (k, 3) each, one for each surface, (sum k * surfaces,)."""
-    of_bodies = [np.zeros((0, 3)), *corners_m]
+    of_bodies = [np.zeros((0, 3)), *(corners for corners in corners_m if len(corners))]
     records = np.zeros(surfaces * sum(map(len, of_bodies)), dtype)
     records["place"] = np.concatenate([np.tile(corners, (surfaces, 1)) for corners in of_bodies])
     each = [np.repeat(np.arange(surfaces), len(corners)) for corners in of_bodies]
@@ -344,18 +344,21 @@ STABLE = 1.75
 # limited to mu times the normal force. Steps near a surface are short enough for its stiffness.
 
 
-def corner_constants(
-    mass_kg: float, inertia: Array | None = None, corners: Array | None = None
-) -> tuple[float, float]:
-    """Stiffness [N/m] and damping [N s/m] of each corner of a body, or of a point mass.
-
-    Of a body that stands on the lower four of its corners, (8, 3), the fastest of its motions is
-    damped critically, so that none of them decays faster than it swings: how it tilts on its feet
-    would else ask for steps much shorter than how it sinks in. Without corners the heave is.
-    """
+def corner_constants(mass_kg: float) -> tuple[float, float]:
+    """Stiffness [N/m] and damping [N s/m] of each corner of a body: heave is critical on four."""
     stiffness = mass_kg * STANDARD_GRAVITY_M_S2 / (4.0 * STATIC_SINK_M)
-    fastest = 4.0 / mass_kg if corners is None else _fastest_on_corners(mass_kg, inertia, corners)
-    return stiffness, 2.0 * math.sqrt(stiffness / fastest)
+    return stiffness, math.sqrt(stiffness * mass_kg)
+
+
+def feet_constants(mass_kg: float, inertia: Array, corners: Array) -> tuple[float, float]:
+    """Stiffness [N/m] and damping [N s/m] of each corner of a body that takes explicit steps.
+
+    Where it stands on the lower four of its corners, (8, 3) in its frame, the fastest of its
+    motions is critical: with critical heave its tilt would decay much faster than it swings, and
+    ask for shorter steps.
+    """
+    stiffness, _ = corner_constants(mass_kg)
+    return stiffness, 2.0 * math.sqrt(stiffness / _fastest_on_corners(mass_kg, inertia, corners))
 
 
 def contact_step_s(mass_kg: float, inertia: Array, corners: Array) -> float:

@@ -134,9 +134,9 @@ class Firmware:
         """Whether it certainly does not know a parameter."""
         return self.parameters is not None and name not in self.parameters
 
-    def refuse_unknown(self, chosen: Iterable[str]) -> None:
+    def refuse_unknown(self, names: Iterable[str]) -> None:
         """Refuse a user's parameters that it does not know, before anything starts."""
-        for name in filter(self.lacks, chosen):
+        for name in filter(self.lacks, names):
             raise ConfigError(f"autopilot.parameters.{name}: {self.text} has no such parameter")
 
     def switches(self, *, flight_log: bool = False) -> dict[str, float]:

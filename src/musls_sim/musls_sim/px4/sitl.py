@@ -77,7 +77,7 @@ class SitlVehicle:
         self.commands = CommandLink(
             instance.api, PX4_API_PORT + instance.number, system_id or instance.number + 1
         )
-        self._started = self._connected = False
+        self._start_s = self._connected = False
 
     def start(self, airframe: str) -> None:
         """Start PX4 with an airframe script (raises Px4Error)."""
@@ -85,7 +85,7 @@ class SitlVehicle:
         self._process = Px4Process(
             self._firmware, self._instance.number, self._root, self._log, self._variables
         )
-        self._started = True
+        self._start_s = True
 
     def connect(self, patience_s: float) -> None:
         """Wait until PX4 has connected to the simulator."""
@@ -138,17 +138,17 @@ class SitlVehicle:
         """Begin to end PX4 (several end side by side)."""
         if self._connected:
             self.hil.close()
-        if self._started:
+        if self._start_s:
             self._process.ask_to_end()
 
     def close(self) -> None:
         """End PX4 for certain, keep its flight log if it wrote one, free everything."""
-        if self._started:
+        if self._start_s:
             self._process.end()
         for flight_log in self._root.glob(FLIGHT_LOGS):
             with suppress(OSError):
                 shutil.copy2(flight_log, self._log.with_suffix(".ulg"))
-        if self._started:
+        if self._start_s:
             self._instance.remove_socket()
         self._instance.close()
 
@@ -218,7 +218,7 @@ class Px4Sitl(Autopilot):
         airframes: Sequence[str],
         sensors: Px4Sensors | None,
         *,
-        chosen: Mapping[str, float],
+        parameters: Mapping[str, float],
         log_folder: Path,
     ) -> None:
         """`layouts`: rotors as PX4 is to believe them to be, one per drone.
@@ -228,7 +228,7 @@ class Px4Sitl(Autopilot):
         self.firmware = firmware
         self._layouts = tuple(layouts)
         self._airframes = airframes
-        self._chosen = dict(chosen)
+        self._parameters = dict(parameters)
         self._sensors = sensors
         self._log_folder = log_folder
         self._answer_limit_s = ANSWER_LIMIT_S
@@ -425,7 +425,7 @@ class Px4Sitl(Autopilot):
         """Refuse parameters that this PX4 does not know; without them it would fly on."""
         for vehicle in self._vehicles:
             for line in vehicle.complaints():
-                for name in self._chosen:
+                for name in self._parameters:
                     if "not found" in line and name in line.replace(".", " ").split():
                         raise ConfigError(
                             f"autopilot.parameters.{name}: {self.firmware.text} has no such "

@@ -74,14 +74,14 @@ class ReceivedBag:
         """`buffer_s`: recorded time kept in memory for sorting."""
         self.topics = recorded_topics(system)
         self._channel = {topic: k for k, topic in enumerate(self.topics, start=1)}
-        self._kept = {self._channel[t] for t in self.topics if t.endswith("/setpoint")}
+        self._latched = {self._channel[t] for t in self.topics if t.endswith("/setpoint")}
         self._buffer_ns = round(buffer_s * 1e9)
         self._waiting: list[tuple[int, int, bytes]] = []
         self._newest_ns = 0
         self._done_ns = 0
         self._begun = False
         self._bag: BagFile | None = BagFile(folder, self.topics)
-        self._counted = _Counted(system)
+        self._counts = _Counted(system)
 
     def begin(self, time_ns: int) -> None:
         """Set the bag's begin: older messages that came before are dropped."""
@@ -104,7 +104,7 @@ class ReceivedBag:
                 self._forget(self._done_ns)
 
     def _forget(self, until_ns: int) -> None:
-        self._waiting = [w for w in self._waiting if w[0] >= until_ns or w[1] in self._kept]
+        self._waiting = [w for w in self._waiting if w[0] >= until_ns or w[1] in self._latched]
 
     @property
     def lost(self) -> dict[str, int]:
@@ -112,7 +112,7 @@ class ReceivedBag:
 
         Topics of one rate are published together: what one has and another lacks was lost.
         """
-        return self._counted.missing(self._channel)
+        return self._counts.missing(self._channel)
 
     def close(self) -> None:
         """Write the rest and finish the bag; further calls do nothing."""
@@ -132,7 +132,7 @@ class ReceivedBag:
             count = next(k for k, entry in enumerate(self._waiting) if entry[0] >= until_ns)
         ready = self._waiting[:count]
         self._waiting = self._waiting[count:]
-        self._counted.note(ready)
+        self._counts.note(ready)
         bag.write([render_each(ready)])
 
 

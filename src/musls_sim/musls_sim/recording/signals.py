@@ -584,19 +584,19 @@ class Asked(NamedTuple):
 NOTHING = Asked()
 
 
-def recorded_signals(asked: Asked) -> list[Signal]:
+def recorded_signals(extra: Asked) -> list[Signal]:
     """The signals of the table that a recording may have."""
     reading = SIGNALS["reading"]
     (column,) = reading.columns
     of_sensors = replace(
         reading,
-        owners=lambda system: [f"sensor_{k}" for k, names in enumerate(asked.readings, 1) if names],
+        owners=lambda system: [f"sensor_{k}" for k, names in enumerate(extra.readings, 1) if names],
         columns=(replace(column, shape=lambda system, i: (len(reading_names[i]),)),),
         constants=lambda system, i: {"name": [*reading_names[i]]},
     )
-    reading_names = [names for names in asked.readings if names]
+    reading_names = [names for names in extra.readings if names]
     signals = SIGNALS | {reading.name: of_sensors}
-    on_request = {"tensions": asked.tensions, "heard": asked.heard}
+    on_request = {"tensions": extra.tensions, "heard": extra.heard}
     return [s for name, s in signals.items() if on_request.get(name, True)]
 
 
@@ -755,9 +755,9 @@ class Row:
         return np.column_stack([part.reshape(len(part), prod(part.shape[1:])) for part in parts])
 
 
-def recorded_topics(system: RigSystem, asked: Asked = NOTHING) -> dict[str, str]:
+def recorded_topics(system: RigSystem, extra: Asked = NOTHING) -> dict[str, str]:
     """Topics of a bag and their message types, in the order of the channels."""
-    rows = (Row(system, rate, asked).topics for rate in Rate)
+    rows = (Row(system, rate, extra).topics for rate in Rate)
     message_types = {topic: msgtype for topics in rows for topic, msgtype in topics.items()}
     return message_types | {STAGE: msg.STRING, EVENTS: msg.STRING}
 

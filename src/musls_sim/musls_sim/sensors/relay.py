@@ -43,7 +43,7 @@ class CaptureRelay:
         self._period_s = period_s
         self._rate = samples_per_period
         self._late = len(ring) - 1
-        self._seen: dict[str, Pose] = {}
+        self._last_seen: dict[str, Pose] = {}
 
     def next_arrival(self, tick: int) -> float:
         """The first period, from one on, in which samples arrive."""
@@ -72,7 +72,7 @@ class CaptureRelay:
         for row in rows:
             sample = arriving[row]
             sample_pose = sample["sampled_position"].copy(), sample["sampled_attitude"].copy()
-            self._seen[self.bodies[row]] = sample_pose
+            self._last_seen[self.bodies[row]] = sample_pose
         poses = self._sent()
         for row in rows:
             body = self.bodies[row]
@@ -87,7 +87,7 @@ class CaptureRelay:
 
     def _sent(self) -> dict[str, Pose]:
         """Poses that the capture sends, of all bodies."""
-        poses = dict(self._seen)
+        poses = dict(self._last_seen)
         for _, fault in self.faults:
             spoilt = {body: fault(body, poses) for body in poses}
             poses = {body: pose for body, pose in spoilt.items() if pose is not None}

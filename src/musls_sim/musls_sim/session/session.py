@@ -67,11 +67,6 @@ class FlightResult:
     interrupted: bool
 
 
-YARDSTICK_LINKS = 120
-"""Number of links of all cables up to which DART's own step is measured after a flight: its time
-grows with their third power, 0.1 s here."""
-
-
 @dataclass(frozen=True)
 class Snapshot:
     """A flight at one time, see `Session.snapshot`; can be pickled.
@@ -395,13 +390,11 @@ class Session(TiedToMemory, Flight):
         scenario = self.scenario
         hanging = self.scenario.hanging
         network = None if self.flying is None else self.flying.network
-        links = sum(cable.links for cable in scenario.system.cables)
         return {
             "step_size_s": plant.physics_step_s,
             "steps": self.tick * plant.substeps,
             "refined_periods": plant.refined_periods,
             "plant_step_us": self.plant_s / max(self.tick - 1, 1) * 1e6,
-            "bare_dart_step_us": plant.bare_step_us() if links <= YARDSTICK_LINKS else None,
             "controller": {} if self.flying is None else self.flying.numbers(),
             "network": [] if network is None else network.by_link(self.time_s),
             "links_per_cable": [cable.links for cable in scenario.system.cables],

@@ -192,8 +192,8 @@ def _answer(
         )
     if as_json:
         rejected = [{"fleet": entry.name, "why": entry.why} for entry in found.rejections]
-        told = {"choices": list(found.rows), "rejected": rejected, "folder": str(folder)}
-        typer.echo(json.dumps(told, indent=1))
+        data = {"choices": list(found.rows), "rejected": rejected, "folder": str(folder)}
+        typer.echo(json.dumps(data, indent=1))
     elif not quiet:
         typer.echo(str(found))
     if not found.choices:

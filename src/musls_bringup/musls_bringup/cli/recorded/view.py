@@ -158,8 +158,8 @@ def run(
     """Shows load, drones, cables, set-points and tensions in 3-D over time."""
     options.warn_of_old("view", html=html, save=save, skip_with=skip_with or None)
     options.warn_of_old("view", azimuth=azimuth, elevation=elevation, zoom=zoom)
-    given = {"png": png is not None, "gif": gif, "mp4": mp4, "rrd": save, "html": html, "web": web}
-    kind, path = _output(recording, [k for k, v in given.items() if v], save or html or out)
+    asks = {"png": png is not None, "gif": gif, "mp4": mp4, "rrd": save, "html": html, "web": web}
+    kind, path = _output(recording, [k for k, v in asks.items() if v], save or html or out)
     time_s = at if png is None else png
     options.within("--trail", trail, 0.0, LONGEST_TRAIL_S, " s")
     if path is not None:
@@ -277,8 +277,8 @@ def _camera(
         _, numbers = options.numbers(f"camera={text}", count, "--camera", "AZ,EL or AZ,EL,ZOOM")
         values[:count] = numbers
     old = (azimuth, elevation, zoom)
-    chosen = [now if before is None else before for before, now in zip(old, values, strict=True)]
-    return chosen[0], chosen[1], chosen[2]
+    result = [now if before is None else before for before, now in zip(old, values, strict=True)]
+    return result[0], result[1], result[2]
 
 
 def _check_file(path: Path, kind: str, overwrite: bool) -> None:

@@ -166,21 +166,21 @@ class NmpcController(Controller):
 
     level = ControlLevel.FORCES
 
-    def __init__(self, given: NmpcSpec, setup: ControlSetup) -> None:
-        if given.output == "autopilot":
+    def __init__(self, spec: NmpcSpec, setup: ControlSetup) -> None:
+        if spec.output == "autopilot":
             self.level = ControlLevel.AUTOPILOT_FORCES  # type: ignore[misc]  # by the scenario
-        self._given = given
+        self._spec = spec
         self._setup = setup
         self._model = model = PayloadModel(setup)
         system = setup.slung
         n = setup.slung.n_drones
         self._gravity = np.array([0.0, 0.0, -setup.gravity_m_s2])
         self._shares = shares_of(model.attachments_m, model.resting_n)
-        direct = given.output == "direct"
+        direct = spec.output == "direct"
         self._ahead_s = attitude_lag_s(system, setup.gravity_m_s2, direct)
-        self._every = max(1, round(1.0 / (given.rate_hz * setup.period_s)))
-        self.problem = _problem(given, setup, model)
-        bandwidth_1_s = 0.0 if setup.incremental else given.disturbance_1_s
+        self._every = max(1, round(1.0 / (spec.rate_hz * setup.period_s)))
+        self.problem = _problem(spec, setup, model)
+        bandwidth_1_s = 0.0 if setup.incremental else spec.disturbance_1_s
         self._observer = DisturbanceObserver(system, model, bandwidth_1_s)
         self.solve_s: list[float] = []
         self._plans = self._failures = 0
@@ -219,7 +219,7 @@ class NmpcController(Controller):
             target_ahead = plan.at(time_s + self._ahead_s)
         mass = model.drone_mass_kg[:, None]
         drones = estimate.drones
-        settings = self._given
+        settings = self._spec
         out = self._commands
         back = settings.position_1_s2 * (target[:, 0] - drones.position_enu_m)
         back += settings.velocity_1_s * (target[:, 1] - drones.velocity_enu_m_s)
@@ -296,8 +296,8 @@ class NmpcController(Controller):
         if before is None:
             return 0.0, new_plan
         self.solve_s.append(took_s)
-        delays_s = {"measured": took_s, "fixed": self._given.delay_s, "none": 0.0}
-        return delays_s[self._given.compute_delay], new_plan
+        delays_s = {"measured": took_s, "fixed": self._spec.delay_s, "none": 0.0}
+        return delays_s[self._spec.compute_delay], new_plan
 
     def _measured(self, estimate: Estimate) -> Array:
         """Load, directions and angular velocities of the cables, as a state begins, (13 + 6 n,)."""

@@ -80,7 +80,7 @@ class PayloadSpec:
             "min_norm", the smallest: the cables hang as steeply as the load allows; "qp", the
             smallest that keep all tensions above `least_tension_n` and the drones `apart_m`.
         gains: Gains; those that are left out are derived from the system.
-        feedback: What is fed back beside the load's place: "places", those of the drones, so that
+        feedback: Feedback beside the load's place: "places", those of the drones, so that
             the cables hold the load's attitude; "directions", those of the cables, with the load's
             attitude. By default "places", but "directions" with `autopilot.tracker: indi`, which
             takes away what the cables do by themselves, and for what only that law has:

@@ -360,9 +360,9 @@ class _Loops:
     Attributes:
         stable: Whether the load's loop is stable, (k,).
         spread_stable: Whether that of drones against each other is, (k,).
-        margins: Of the load's loop, (5, k).
-        spread: Of drones against each other, (5, k).
-        cost: Of the answer to a push, (k,).
+        margins: Margins of the load's loop, (5, k).
+        spread: Margins of drones against each other, (5, k).
+        cost: Cost of the answer to a push, (k,).
     """
 
     def __init__(

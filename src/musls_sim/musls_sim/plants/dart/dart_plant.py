@@ -226,7 +226,7 @@ class JointForces:
             for k, body in enumerate(tree.bodies[1:], 1)
             for axis in range(body.freedom)
         ]
-        self._told = np.array([self._damping, self._stiffness, 0.0 * self._damping])
+        self._last_gains = np.array([self._damping, self._stiffness, 0.0 * self._damping])
 
     def apply(self, positions: Array, velocities: Array) -> None:
         """Set springs and damping for the coming step from coordinates and rates, (n_dofs,)."""
@@ -239,9 +239,9 @@ class JointForces:
         stiffness = self._stiffness + stop_stiffness
         rest = stop_stiffness * stop * STOP_RAD / np.maximum(stiffness, 1e-12)
         now = np.array([damping, stiffness, rest])
-        for c in np.flatnonzero((now != self._told).any(axis=0)).tolist():
+        for c in np.flatnonzero((now != self._last_gains).any(axis=0)).tolist():
             joint, axis = self._axes[c]
             joint.setDampingCoefficient(axis, damping[c])
             joint.setRestPosition(axis, rest[c])
             joint.setSpringStiffness(axis, stiffness[c])
-        self._told = now
+        self._last_gains = now

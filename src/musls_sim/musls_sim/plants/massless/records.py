@@ -24,8 +24,8 @@ from musls_sim.plants.rigid_body import (
     WRENCH,
     collect_state,
     contact_step_s,
-    corner_constants,
     corner_records,
+    feet_constants,
     rotor_records,
     surfaces_of,
 )
@@ -285,7 +285,7 @@ def _write_body(body: np.void, part: Load | Drone, first_corner: int, corners: i
     body["drag"] = part.drag_n_s_m
     if inertia.any():  # a point mass does not turn
         body["inverse_inertia"] = np.linalg.inv(inertia)
-    body["stiffness"], body["damping"] = corner_constants(
+    body["stiffness"], body["damping"] = feet_constants(
         part.mass_kg, _turning(part), part.collision.corners_m
     )
     body["radius"] = np.linalg.norm(part.collision.corners_m, axis=1).max()

@@ -10,8 +10,7 @@ said.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 import scipy
@@ -442,48 +441,62 @@ def build_records(
     )
 
 
+OF_TREE = {
+    "parent": "parent",
+    "freedom": "freedom",
+    "parent_turn": "joint_in_parent_rotation",
+    "own_turn": "joint_in_child_rotation",
+    "parent_place": "joint_in_parent_position_m",
+    "own_place": "joint_in_child_position_m",
+    "mass": "mass_kg",
+    "com": "com_m",
+    "inertia": "inertia_kg_m2",
+}
+"""Fields of `BODY` that a body of the tree has, and their names there."""
+
+
 def tree_bodies(tree: Tree) -> Records:
     """Bodies and joints of a tree at no place yet, (b,) of `BODY`."""
     bodies = np.zeros(len(tree.bodies), BODY)
-    for row, body, first in zip(bodies, tree.bodies, tree.first_coordinate, strict=True):
-        row["parent"] = body.parent
-        row["first"] = first
-        row["freedom"] = body.freedom
-        turns = body.joint_in_parent_rotation, body.joint_in_child_rotation
-        row["straight"] = all(np.array_equal(turn, np.eye(3)) for turn in turns)
-        row["parent_turn"], row["own_turn"] = turns
-        row["parent_place"] = body.joint_in_parent_position_m
-        row["own_place"] = body.joint_in_child_position_m
-        row["mass"] = body.mass_kg
-        row["com"] = body.com_m
-        row["inertia"] = body.inertia_kg_m2
-        row["attitude"][0] = 1.0
+    bodies["first"] = tree.first_coordinate
+    for name, attribute in OF_TREE.items():
+        bodies[name] = [getattr(body, attribute) for body in tree.bodies]
+    turns = bodies["parent_turn"], bodies["own_turn"]
+    bodies["straight"] = np.all([turn == np.eye(3) for turn in turns], axis=(0, 2, 3))
+    bodies["attitude"][:, 0] = 1.0
     return bodies
 
 
 def tree_pieces(bodies: Records) -> Records:
     """Pieces of a tree; writes into each body to which it belongs."""
-    roots = np.flatnonzero(bodies["parent"] < 0)
+    roots: list[int] = []
+    piece: list[int] = []
+    for k, parent in enumerate(bodies["parent"].tolist()):
+        if parent < 0:
+            roots.append(k)
+        piece.append(len(roots) - 1 if parent < 0 else piece[parent])
+    bodies["piece"] = piece
     pieces = np.zeros(len(roots), PIECE)
     pieces["first"] = roots
-    bodies["piece"][roots] = np.arange(len(roots))
-    for body in bodies:
-        if body["parent"] >= 0:
-            body["piece"] = bodies["piece"][body["parent"]]
     return pieces
 
 
 def tree_coordinates(tree: Tree, bodies: Records) -> Records:
     """Joints' coordinates of a tree, (c,) of `COORDINATE`."""
     rows = np.zeros(tree.n_coordinates, COORDINATE)
-    for body, row, first in zip(tree.bodies, bodies, tree.first_coordinate, strict=True):
-        for k, axis in enumerate(body.axes, int(first)):
-            rows[k]["damping"] = body.axis_damping_n_m_s_rad(axis)
-            rows[k]["friction"] = body.friction_n_m
-            # A rope resists bending, not turning about itself.
-            rows[k]["stiffness"] = 0.0 if axis == "x" else body.stiffness_n_m_rad
-        if body.axes and not row["even"]:
-            rows[int(first) + 1]["second"] = 1
+    joints = [
+        (k, body, axis)
+        for body, first in zip(tree.bodies, tree.first_coordinate.tolist(), strict=True)
+        for k, axis in enumerate(body.axes, first)
+    ]
+    places = [k for k, _, _ in joints]
+    rows["damping"][places] = [body.axis_damping_n_m_s_rad(axis) for _, body, axis in joints]
+    rows["friction"][places] = [body.friction_n_m for _, body, _ in joints]
+    # A rope resists bending, not turning about itself.
+    stiffness = [0.0 if axis == "x" else body.stiffness_n_m_rad for _, body, axis in joints]
+    rows["stiffness"][places] = stiffness
+    has_axes = np.array([bool(body.axes) for body in tree.bodies])
+    rows["second"][bodies["first"][has_axes & (bodies["even"] == 0)] + 1] = 1
     return rows
 
 
@@ -520,10 +533,10 @@ def set_positions(t: Tables, positions: Array) -> None:
                 else scipy.spatial.transform.Rotation.from_rotvec(q)
             )
             rotations[alike] = turns.as_matrix()
-        for k, body in enumerate(t.bodies):
-            if body["parent"] >= 0:
-                above = rotations[body["parent"]] @ body["parent_turn"]
-                rotations[k] = above @ rotations[k] @ body["own_turn"].T
+        frames = zip(t.bodies["parent"], t.bodies["parent_turn"], t.bodies["own_turn"], strict=True)
+        for k, (parent, parent_turn, own_turn) in enumerate(frames):
+            if parent >= 0:
+                rotations[k] = rotations[parent] @ parent_turn @ rotations[k] @ own_turn.T
         positions = joint_coordinates(t, positions, rotations, evenly_bent)
     set_own_positions(t, positions)
 
@@ -539,30 +552,34 @@ def positions_of(t: Tables) -> Array:
 def set_own_positions(t: Tables, positions: Array) -> None:
     """Enter coordinates in which even joints have rotation vectors: of a bend its y and z, (c,)."""
     t.angle[:] = positions
-    for body, first, last in _with_attitudes(t):
-        q = positions[first:last]
-        body["attitude"] = from_rotation_vector(q[:3] if len(q) != 2 else np.array([0.0, *q]))
-        if len(q) == 6:
-            body["place"] = q[3:]
-        t.angle[first:last] = 0.0
+    for bodies, places in _with_attitudes(t):
+        q = positions[places]
+        bend = q.shape[1] == 2
+        turns = np.column_stack([np.zeros(len(q)), q]) if bend else q[:, :3]
+        t.bodies["attitude"][bodies] = from_rotation_vector(turns)
+        if q.shape[1] == 6:
+            t.bodies["place"][bodies] = q[:, 3:]
+        t.angle[places] = 0.0
 
 
 def own_positions_of(t: Tables) -> Array:
     """Coordinates with rotation vectors, the inverse of `set_own_positions`, (c,)."""
     positions: Array = t.angle.copy()
-    for body, first, last in _with_attitudes(t):
-        turn = rotation_vector(body["attitude"])
-        positions[first:last] = (
-            turn[1:] if last - first == 2 else [*turn, *body["place"]][: last - first]
-        )
+    for bodies, places in _with_attitudes(t):
+        turns = rotation_vector(t.bodies["attitude"][bodies])
+        all_six = np.column_stack([turns, t.bodies["place"][bodies]])
+        freedom = places.shape[1]
+        positions[places] = turns[:, 1:] if freedom == 2 else all_six[:, :freedom]
     return positions
 
 
-def _with_attitudes(t: Tables) -> list[tuple[Any, int, int]]:
-    """Free bodies and those beyond even joints, with the begin and end of their coordinates."""
-    rows = np.flatnonzero((t.bodies["parent"] < 0) | (t.bodies["even"] == 1))
-    bodies = [t.bodies[k] for k in rows]
-    return [(body, int(body["first"]), int(body["first"] + body["freedom"])) for body in bodies]
+def _with_attitudes(t: Tables) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Free bodies and those beyond even joints, with their coordinates: (k,), (k, freedom)."""
+    freedom = t.bodies["freedom"]
+    with_attitude = (t.bodies["parent"] < 0) | (t.bodies["even"] == 1)
+    for size in (2, 3, 6):
+        if len(bodies := np.flatnonzero(with_attitude & (freedom == size))):
+            yield bodies, t.bodies["first"][bodies][:, None] + np.arange(size)
 
 
 # ---------- Joints of cables that are free to twist
@@ -594,17 +611,19 @@ def joint_coordinates(
     positions = positions.copy()
     rotations = np.array(rotations)
     evenly = bend is evenly_bent
-    for k in reversed(range(len(t.bodies))):
-        body = t.bodies[k]
-        up = int(t.bodies[k]["parent"])
-        q = positions[body["first"] : body["first"] + body["freedom"]]
-        frame = rotations[k] @ body["own_turn"]
+    names = "parent", "first", "freedom", "even"
+    places = zip(*(t.bodies[name].tolist() for name in names), strict=True)
+    parent_turn = t.bodies["parent_turn"]
+    own_turn = t.bodies["own_turn"]
+    for k, (up, first, freedom, even) in reversed(list(enumerate(places))):
+        q = positions[first : first + freedom]
+        frame = rotations[k] @ own_turn[k]
         if up < 0:
             q[:3] = rotation_vector(from_matrix(rotations[k]))
-        elif body["even"] and len(q) == 3:
-            turn = (rotations[up] @ body["parent_turn"]).T @ frame
+        elif even and len(q) == 3:
+            turn = (rotations[up] @ parent_turn[k]).T @ frame
             q[:] = rotation_vector(from_matrix(turn)) if evenly else intrinsic_xyz(turn)
-        elif body["even"]:
+        elif even:
             turn, q[:] = bend(frame, rotations[up][:, 0])
             rotations[up] = frame @ turn.T
     return positions
@@ -613,7 +632,7 @@ def joint_coordinates(
 def evenly_bent(frame: Array, below: Array) -> tuple[Array, Array]:
     """Rotation of a joint that bends without twist, (3, 3), and its vector's y and z, (2,)."""
     way = below @ frame  # its y and z axes are those of the frame below, turned back
-    x, y, z = way / np.linalg.norm(way)  # else rounding doubles from link to link
+    x, y, z = (way / np.sqrt(way @ way)).tolist()  # else rounding doubles from link to link
     if x < 1e-12 - 1.0:
         return np.diag([-1.0, -1.0, 1.0]), np.array([0.0, np.pi])
     k = 1.0 / (1.0 + x)

@@ -339,7 +339,8 @@ class RigidLinksPlant(Plant):
         self.contact = contact
         self._inextensible = inextensible
         self.whole = self.tree = build_tree(system)
-        check_stops(system, self.tree, start.coordinates, evenly=self.bends_evenly)
+        coordinates = start.coordinates
+        check_stops(system, self.tree, coordinates, evenly=self.bends_evenly)
         self.memory, self.records = self._records_of(self.tree)
         self.record = self.records.system
         self.rotors = self.records.rotors
@@ -352,7 +353,7 @@ class RigidLinksPlant(Plant):
         self.state = PlantState(t.shown, t.speed, t.force, t.peak)
         if rotor_speed_rad_s is not None:
             t.speed[:] = rotor_speed_rad_s
-        set_positions(t, start.coordinates)
+        set_positions(t, coordinates)
         self.start_moving(np.zeros(len(t.rate)))
 
     def _records_of(self, tree: Tree) -> tuple[Array, Tables]:
@@ -658,16 +659,6 @@ class RigidLinksPlant(Plant):
         """Rotations of a cable's first and last link, world, (2, 3, 3)."""
         ends = [self.tree.first_link[index], self.tree.drone[index] - 1]
         return self.records.bodies["rotation"][..., ends, :, :]
-
-    def bare_step_us(self, repetitions: int = 20, batch: int = 10) -> float | None:
-        """See `interface.Plant`."""
-        try:
-            from musls_sim.plants.dart.skeleton import bare_step_us  # DART is wanted here only
-        except ImportError:  # it loads libGL, which a server may lack
-            return None
-        step_s = self.physics_step_s
-        system = self.system
-        return bare_step_us(system, self.tree, self.positions, step_s, repetitions, batch)
 
 
 class ChainState(LocalState):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
@@ -85,14 +86,15 @@ def largest_stable_step_s(cable: Cable, tension_n: float) -> float:
     return float(steps.min())
 
 
-def largest_stable_tension_n(cable: Cable, step_s: float) -> float:
-    """Largest tension that a step holds for one cable, the inverse of `largest_stable_step_s` [N].
+def largest_stable_tension_n(cable: Cable, step_s: ArrayLike) -> Array:
+    """Largest tensions that steps hold for one cable, the inverse of `largest_stable_step_s` [N].
 
     dt^2 K / M <= 4 + 2 dt C / M solved for the tension, for the worst mode.
     """
     s2, mass, damping = _modes(cable)
-    limits = (4.0 * mass + 2.0 * step_s * damping) * cable.link_length_m / (4.0 * step_s**2 * s2)
-    return float(limits.min())
+    step = np.asarray(step_s)[..., None]
+    limits = (4.0 * mass + 2.0 * step * damping) * cable.link_length_m / (4.0 * step**2 * s2)
+    return np.asarray(limits.min(axis=-1))
 
 
 def design_tension_n(
@@ -192,14 +194,13 @@ class Levels:
         weight_n = scale_m_s2 * system.mass_kg
         share = scale_m_s2 * system.carried_mass_kg / system.n_drones
         self.limits = np.zeros((self.last + 1, len(system.cables)), LIMIT)
-        for limit, step in zip(self.limits, self.step_s, strict=True):
-            finer = self.step_s[0] / step
-            limit["tension"] = [
-                max(largest_stable_tension_n(cable, step), TENSION_MARGIN * share * finer)
-                for cable in system.cables
-            ]
-            limit["joint_rate"] = JOINT_TURN_PER_STEP_RAD / step
-            limit["stiff"] = accuracy * STRETCH_TURN2 / step**2
+        steps = np.array(self.step_s)
+        ordinary_n = TENSION_MARGIN * share * (steps[0] / steps)
+        for i, cable in enumerate(system.cables):
+            stable_n = largest_stable_tension_n(cable, steps)
+            self.limits["tension"][:, i] = np.maximum(stable_n, ordinary_n)
+        self.limits["joint_rate"] = (JOINT_TURN_PER_STEP_RAD / steps)[:, None]
+        self.limits["stiff"] = (accuracy * STRETCH_TURN2 / steps**2)[:, None]
         self.limits["jump"] = JUMP_SHARE * share
         self.limits["period"] = period_s
         self.limits["weight"] = weight_n

@@ -6,7 +6,6 @@ arrays are. A stage opens an array as an attribute of this module: `fields.setpo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from musls_control.mission.contingency import LOSS
 from musls_control.mission.rows import DOWN, ENDING, FOUND_COLUMNS, PLAY, ROW, WAIT
 from musls_control.px4.allocation import MIXER_COLUMNS
 from musls_control.px4.layout import PARAMETER_DTYPE, STATE_DTYPE
-from musls_description.numerics.layout import TABLES, Field, Layout, Number
+from musls_description.numerics.layout import TABLES, Field, Layout, Number, fields_of
 from musls_description.system.contacts import CABLE, CLOSEST, OWN, TOUCHING
 from musls_description.system.obstacles import SOLID
 from musls_sim.imperfections import LINK, UNDER_WAY
@@ -82,44 +81,24 @@ NUMBERS = [
 ALONE = "alone"
 """Fields of flights alone: a batch neither records nor watches collisions."""
 
-
-def _of(owner: str, group: str = "") -> Callable[..., Field]:
-    """Function that makes rows of fields of an owner, by default attributes of their names.
-
-    `owner`: attributes that lead from the session to it; "" for fields that the world makes.
-    """
-
-    def row(
-        name: str,
-        shape: tuple[str | int, ...],
-        kind: Any,
-        meaning: str,
-        attribute: str = "",
-        *,
-        apart: str = "",
-        recorded: bool = False,
-    ) -> Field:
-        way = f"{owner}.{attribute or name}" if owner else ""
-        return Field(name, shape, kind, meaning, way, group, apart, recorded)
-
-    return row
-
-
-_world = _of("")
-_alone = _of("", ALONE)
-_shared = _of("", "shared")
-_plant = _of("plant.state")
-_peaks = _of("tension_peaks")
-_guided = _of("guidance.arrays")
-_estimator = _of("components.estimator")
-_cascade = _of("components.autopilot")
-_commanded = _of("control.arrays")
-_power = _of("power")
-_tilted = _of("tilted")
-_air = _of("aerodynamics.arrays")
-_wind = _of("components.wind")
-_inputs = _of("inputs")
-_watch = _of("collisions.arrays", ALONE)
+_world = fields_of("")
+_alone = fields_of("", ALONE)
+_shared = fields_of("", "shared")
+_plant = fields_of("plant.state")
+_peaks = fields_of("tension_peaks")
+_guided = fields_of("guidance.arrays")
+_estimator = fields_of("components.estimator")
+_cascade = fields_of("components.autopilot")
+_commanded = fields_of("control.arrays")
+_power = fields_of("power")
+_tilted = fields_of("tilted")
+_air = fields_of("aerodynamics.arrays")
+_wind = fields_of("components.wind")
+_inputs = fields_of("inputs")
+_sensed = fields_of("components.sensed.state")
+_cells = fields_of("load_cells")
+_rig = fields_of("driver", "shared")
+_watch = fields_of("collisions.arrays", ALONE)
 
 BODIES = ("n_bodies", 16)
 ROTORS = ("n_drones", "n_rotors")
@@ -143,12 +122,12 @@ GUIDANCE = [
     _shared("table", ("rows", "n_drones", 12), float, "set-points of the plan"),
     _shared("waits", ("n_waits",), WAIT, "rows of the plan that wait"),
     _shared("plan_rows", ("rows",), ROW, "what else is known of its rows"),
-    _of("control", "shared")("reference", ("reference_rows",), REFERENCE, "of the load"),
+    fields_of("control", "shared")("reference", ("reference_rows",), REFERENCE, "of the load"),
     Field("wanted", ROWS, float, "set-points of guidance", "guidance.setpoint.data"),
     Field("sent", ROWS, float, "those that are handed out", "control.sent.data"),
     Field("setpoint", ROWS, float, "those that the autopilots have", "control.heard.data"),
     Field("links", ("n_drones",), LINK, "by which they come late", "setpoint_link.links"),
-    _of("setpoint_link")("under_way", ("way_size", "n_drones"), UNDER_WAY, "those under way"),
+    fields_of("setpoint_link")("under_way", ("way_size", "n_drones"), UNDER_WAY, "those under way"),
     _guided("play", (), PLAY, "where the world is in its plan"),
     _guided("down", (), DOWN, "what was looked at on the way down"),
     _guided("found", ("n_drones", FOUND_COLUMNS), float, "what was found there"),
@@ -159,15 +138,15 @@ GUIDANCE = [
 
 KNOWN = [
     Field("sensed", BODIES, float, "motion as sensors measure it", PLACES),
-    _of("components.sensed.state")("sensed_bodies", ("n_bodies",), MOTION, "as records", "records"),
+    _sensed("sensed_bodies", ("n_bodies",), MOTION, "as records", "records"),
     Field("faults", ("n_drones",), FAULT, "faults of these sensors", "components.sensed.faults"),
     _estimator("sensors", ("n_bodies",), SENSORS, "motion capture and IMUs"),
     _estimator("ring", ("ring_size", "n_bodies"), PREDICTION, "samples under way"),
     _estimator("estimate", BODIES, float, "estimated motion", "estimate.data"),
     _estimator("bodies", ("n_bodies",), MOTION, "the same as records", "estimate.records"),
     _estimator("tension", ("n_cables", 2), float, "estimated tensions", "estimate.tension_n"),
-    Field("cells", ("n_cells",), LOAD_CELL, "load cells", "load_cells.records"),
-    _of("load_cells")("shown", ("n_cells", 2), float, "tensions", "measured_n", recorded=True),
+    _cells("cells", ("n_cells",), LOAD_CELL, "load cells", "records"),
+    _cells("shown", ("n_cells", 2), float, "tensions", "measured_n", recorded=True),
 ]
 
 CONTROL = [
@@ -211,7 +190,7 @@ ACTING = [
     _inputs("winch_taken", ("n_winches",), int, "see `PlantInputs`"),
     _inputs("winch_ramp", ("n_winches", 2), float, "likewise"),
     Field("targets", ("n_targets",), TARGET, "what moves anchors and winches", "driver.targets"),
-    _of("driver", "shared")("rig_numbers", ("rig_size",), float, "numbers of these", "numbers"),
+    _rig("rig_numbers", ("rig_size",), float, "numbers of these", "numbers"),
 ]
 
 CHANCE = [

@@ -340,8 +340,9 @@ def line_of(
     instead: dict[str, Any] = {} if ea_n is None else {"ea_n": ea_n, "law": None, "own_law": None}
     instead |= {} if damping_n_s is None else {"damping_n_s": damping_n_s}
     instead |= {} if ei_n_m2 is None else {"ei_n_m2": ei_n_m2}
-    elastic = replace(cable.elastic, **instead)
-    cable = replace(cable, elastic=elastic)
+    if instead:
+        cable = replace(cable, elastic=replace(cable.elastic, **instead))
+    elastic = cable.elastic
     common = {
         f.name: getattr(elastic, f.name) for f in fields(LineProperties) if hasattr(elastic, f.name)
     }
