@@ -8,11 +8,10 @@ import pytest
 from musls_analysis.estimation.drones import (
     StageModel,
     displacements,
-    estimate,
     excess_deviation,
     heights_that_carry_over,
-    units_of,
 )
+from musls_analysis.estimation.estimator import fitted_linear, units_of
 from musls_analysis.paper.flights import turning_frame
 
 PX4 = {"MPC_XY_P": 0.95, "MPC_XY_VEL_P_ACC": 1.8, "MPC_XY_VEL_I_ACC": 0.4, "MPC_XY_VEL_D_ACC": 0.2}
@@ -73,7 +72,7 @@ def test_intervals_of_90_per_cent_hold_so_often(cycles):
     generator = np.random.default_rng(5)
     truth, held, rows = np.array([0.3, -0.2]), [], turning_answer()
     for _ in range(250):
-        found = estimate(made_up(rows, generator, truth, cycles), np.full(2, 5.0))
+        found = fitted_linear(made_up(rows, generator, truth, cycles), np.full(2, 5.0))
         held.append((found.low <= truth) & (truth <= found.high))
     assert 0.85 <= np.mean(held) <= 0.95
 
@@ -81,7 +80,9 @@ def test_intervals_of_90_per_cent_hold_so_often(cycles):
 def test_parameters_that_do_the_same_are_named_and_the_prior_holds_them():
     rows = np.random.default_rng(0).standard_normal((60, 2, 1)) * [[[1.0, 1.0, 0.0]]]
     noise = 0.1 * np.random.default_rng(1).standard_normal((8, 60, 2))
-    found = estimate(units_of("shm", rows, rows @ np.array([1.0, 1.0, 0.0]) + noise), np.ones(3))
+    found = fitted_linear(
+        units_of("shm", rows, rows @ np.array([1.0, 1.0, 0.0]) + noise), np.ones(3)
+    )
     assert found.value[:2] == pytest.approx([1.0, 1.0], abs=0.02)  # their sum, shared
     assert found.value[2] == 0.0  # nothing is said about it
     assert found.uncertainty.alike == ((0, 1),)

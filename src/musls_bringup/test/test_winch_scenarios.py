@@ -116,3 +116,17 @@ def test_winch_commands_that_cannot_be(scenario, event, says):
     event = {"kind": "winch", "when": {"time_s": 1.0}} | event
     with pytest.raises(ConfigError, match=says):
         musls.Session(musls.load_scenario(scenario, {"events": [event]})).close()
+
+
+@pytest.mark.slow
+def test_a_drum_that_keeps_the_stretch_hoists_by_what_its_angle_tells():
+    """By r phi = 2 m; a line that lies on it unstretched would be 3 % (1 + T / EA) farther up."""
+    rise_m = {}
+    for keeps in (True, False):
+        changes = {"system.winches.0.keeps_stretch": keeps}
+        run = musls.fly(musls.load_scenario("nylon_hoist", changes))
+        height_m = run.body("load").position_enu_m[:, 2]
+        rise_m[keeps] = height_m[-50:].mean() - height_m[0]
+    strain = 20.0 * G / 6570.0
+    assert rise_m[True] == pytest.approx(2.0, abs=2e-3)
+    assert rise_m[False] == pytest.approx(2.0 * (1.0 + strain), abs=4e-3)

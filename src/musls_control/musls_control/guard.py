@@ -210,7 +210,7 @@ class Guard:
         return names[0] if len(names) == 1 else ""
 
     def low(self, bodies: Mapping[str, Health]) -> str:
-        """The batteries that have to come back, in words; "" for none."""
+        """Drones with batteries below `charge_to_return`, with charges, in words; "" for none."""
         least = self.settings.charge_to_return
         return ", ".join(
             f"{body}: battery at {100.0 * health.charge:.0f} %"

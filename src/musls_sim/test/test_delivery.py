@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from musls_bringup.api.simulation import fly as api_fly
 from musls_bringup.catalogue.scenarios import load_scenario
 from musls_control.mission.delivery import PayloadScale
 from musls_description.config.errors import ConfigError
@@ -150,6 +151,16 @@ def test_a_delivery_given_up_brings_the_load_down(how):
         x, _, z = session.state.position_enu_m[0]
         assert z == pytest.approx(0.1, abs=0.01)
         assert (abs(x) < 0.4) if how == "return" else (1.0 < x < 4.0)
+
+
+@pytest.mark.parametrize("time_s", [3.0, 9.0])
+def test_a_delivery_given_up_before_its_pick_up_comes_back_and_is_valid(time_s):
+    """Before the drones have weighed themselves, or in formation; the load stays where it is."""
+    stop = {"kind": "abort", "when": {"time_s": time_s}}
+    run = api_fly(load_scenario("delivery", SHORT | {"events": [stop]}), quiet=True)
+    assert not run.warnings
+    names = [stage.name for stage in run.stages]
+    assert "abort" in names and "pick_up" not in names and names[-1] == "disarmed"
 
 
 # ---------- Bad input

@@ -144,6 +144,19 @@ def test_a_flight_goes_on_in_another_process(request):
         assert flown_elsewhere(request, {name: kept}) == [flown_on(session, recorder, periods)]
 
 
+def test_a_flight_that_has_not_begun_can_be_kept():
+    """It is flown twice more: by the session itself, and by another one."""
+    one, recorder = flight("hold", "cable_model=massless")
+    other, its_recorder = flight("hold", "cable_model=massless")
+    with one, other:
+        kept = one.snapshot()
+        flown = flown_on(one, recorder, 2900)
+        one.restore(kept)
+        assert flown_on(one, recorder, 2900) == flown
+        other.restore(kept)
+        assert flown_on(other, its_recorder, 2900) == flown
+
+
 def test_branches_of_a_flight_do_not_know_of_each_other():
     """What if: the same time with and without a push, as often as one likes."""
     session, _ = flight("hold", "cable_model=massless", "start=air")

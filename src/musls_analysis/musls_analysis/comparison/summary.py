@@ -44,6 +44,7 @@ from musls_analysis.recordings.recording import (
     without_number,
 )
 from musls_control.mission.carrying import CLOSE_M, CLOSE_SHARE
+from musls_control.mission.spec import PHASES
 from musls_control.px4.parameters import PX4_PARAMETERS
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
@@ -471,6 +472,8 @@ def _load_on_ground(recording: Recording) -> Iterator[str]:
     above_m = setpoints.held_at(load.time_s).position_enu_m[:, 2] - standing_m
     low = (load.position_enu_m[:, 2] < standing_m + LOW_M) & (above_m > HIGH_M)
     for stage in main_stages(recording.stages):
+        if without_number(stage.name) in PHASES:  # given up before its mission: it was not lifted
+            return
         for begin_s, end_s in intervals(
             load.time_s, low & recording.stage_mask(stage, load.time_s)
         ):

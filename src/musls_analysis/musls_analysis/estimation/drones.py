@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import cont2discrete, lfilter
-from scipy.special import stdtrit
 
 from musls_analysis.comparison.compare import phases, slices
 from musls_analysis.comparison.cycles import CutStage, cut, of_one_length
 from musls_analysis.estimation.estimator import (
-    INTERVAL,
-    Uncertainty,
-    alike,
-    correlation_of,
+    CONFIDENCE,
+    UNKNOWN_SHARE,
+    LinearFit,
+    fitted_linear,
+    units_of,
 )
 from musls_analysis.paper.flights import FIRST_CYCLES_DROPPED, SCENARIO, Mission, drones_of
 from musls_analysis.recordings.recording import Recording, interpolated, resample
@@ -76,9 +76,9 @@ class DroneFit:
     """
 
     imperfections: Imperfections
-    push: DroneEstimate
-    lean: DroneEstimate
-    height: DroneEstimate
+    push: LinearFit
+    lean: LinearFit
+    height: LinearFit
     between: tuple[Array, Array, Array]
     factor: float
     stages: Mapping[str, int]
@@ -196,25 +196,25 @@ def _prior(n: int) -> Array:
     return np.array([PRIOR_ACCELERATION_M_S2] * 2 * n + [PRIOR_DELAY_S])
 
 
-def _estimate(models: Sequence[StageModel], factor: float) -> tuple[DroneEstimate, ...]:
+def _estimate(models: Sequence[StageModel], factor: float) -> tuple[LinearFit, ...]:
     """Accelerations and delay, tilts of the rotors, heights."""
     n = len(models[0].late)
 
-    def of_constants(kind: str, deviation: float) -> DroneEstimate:
+    def of_constants(kind: str, deviation: float) -> LinearFit:
         residuals = [(m.stage, getattr(m, kind)) for m in models]
         units = [u for stage, y in residuals for u in units_of(stage, -np.eye(y.shape[-1]), y)]
-        return estimate(units, np.full(residuals[0][1].shape[-1], deviation))
+        return fitted_linear(units, np.full(residuals[0][1].shape[-1], deviation))
 
     pushes = [u for m in models for u in units_of(m.stage, m.sensitivity(factor), m.off)]
     return (
-        estimate(pushes, _prior(n)),
+        fitted_linear(pushes, _prior(n)),
         of_constants("lean", PRIOR_TILT_RAD),
         of_constants("above", PRIOR_HEIGHT_M),
     )
 
 
 def between_recordings(
-    models: Sequence[StageModel], factor: float, about: Sequence[DroneEstimate]
+    models: Sequence[StageModel], factor: float, about: Sequence[LinearFit]
 ) -> tuple[Array, Array, Array]:
     """Standard deviations of pushes and delay, tilts, heights from one recording to another.
 
@@ -283,7 +283,7 @@ def _factor(before: Sequence[StageModel], after: Sequence[StageModel], push: Arr
     return float(np.clip(slope, 0.3, 2.0)) if np.any(x[good]) else 1.0
 
 
-def _notes(push: DroneEstimate) -> list[str]:
+def _notes(push: LinearFit) -> list[str]:
     n = len(push.value) // 2
     names = names_of(n)
     wide = push.std > UNKNOWN_SHARE * _prior(n)
@@ -311,7 +311,7 @@ def write_fit(fit: DroneFit, folder: Path, command: str, overrides: Sequence[str
         "stages": dict(fit.stages),
         "factor": fit.factor,
         "confidence": CONFIDENCE,
-        "rms_m": list(fit.push.left_m),
+        "rms_m": list(fit.push.residual_rms),
         "parameters": {
             name: {"value": value, "low": low, "high": high} for name, value, low, high in _all(fit)
         },
@@ -379,7 +379,7 @@ def _all(fit: DroneFit) -> list[tuple[str, float, float, float]]:
 def summary_of(fit: DroneFit) -> list[str]:
     """The result for people: values with 90 % intervals."""
     stages = ", ".join(f"{stage} ({cycles} cycles)" for stage, cycles in fit.stages.items())
-    before, after = (1e3 * rms for rms in fit.push.left_m)
+    before, after = (1e3 * rms for rms in fit.push.residual_rms)
     lines = [f"from {stages}; values with {100 * CONFIDENCE:.0f} % intervals"]
     lines += [f"{name}: {v:+.3f} [{low:+.3f}, {high:+.3f}]" for name, v, low, high in _all(fit)]
     lines.append(
@@ -536,125 +536,3 @@ def displacements(
     c, s = np.cos(yaw_rad), np.sin(yaw_rad)
     pushes = np.array([[c, s], [-s, c]]) * (time_s >= airborne_s)
     return np.moveaxis(lfilter(np.ravel(forward), back, pushes), 1, 2)
-
-
-# ---------- Weighted least squares over cycles
-#
-# A model is linear about a simulated flight: what is recorded minus what was simulated is the sum
-# of sensitivities times parameters, and noise. Cycles are independent of one another, samples of
-# one cycle are not; so the spread is that from cycle to cycle. Where a stage has too few of them,
-# parts of cycles take their place.
-
-ENOUGH_CYCLES = 5
-PARTS = 6
-"""Parts of a cycle, where a stage has fewer cycles than that."""
-CONFIDENCE = 0.9
-UNKNOWN_SHARE = 0.8
-"""Ratio of posterior to prior deviation from which the data do not determine a parameter."""
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Independent piece of data: a cycle or a part of one.
-
-    Attributes:
-        group: Stage of the cycle.
-        sensitivity: (rows, p).
-        residual: Recorded minus simulated, (rows,).
-    """
-
-    group: str
-    sensitivity: Array
-    residual: Array
-
-
-@dataclass(frozen=True)
-class DroneEstimate:
-    """Parameters (p,) with their uncertainty.
-
-    Attributes:
-        left_m: Root-mean-square residual before and after.
-    """
-
-    value: Array
-    uncertainty: Uncertainty
-    left_m: tuple[float, float]
-
-    @property
-    def std(self) -> Array:
-        """Standard deviations, (p,)."""
-        return self.uncertainty.std
-
-    @property
-    def low(self) -> Array:
-        """Lower ends of the 90 % intervals, (p,)."""
-        return self.value - INTERVAL * self.std
-
-    @property
-    def high(self) -> Array:
-        """Upper ends, (p,)."""
-        return self.value + INTERVAL * self.std
-
-
-def units_of(group: str, sensitivity: Array, residual: Array) -> list[Unit]:
-    """Units of a stage's cycles; samples that are NaN do not count.
-
-    The sensitivity of a cycle is (M, k, p), M phases and k coordinates, or (k, p) in all phases;
-    the residual of all cycles is (cycles, M, k).
-    """
-    p = sensitivity.shape[-1]
-    sensitivity = np.broadcast_to(sensitivity, (*residual.shape[1:], p))
-    parts = 1 if len(residual) >= ENOUGH_CYCLES else PARTS
-    units = []
-    for cycle in residual:
-        for part in np.array_split(np.arange(len(sensitivity)), parts):
-            rows = sensitivity[part].reshape(-1, p)
-            y = cycle[part].ravel()
-            good = np.isfinite(y)
-            if good.any():
-                units.append(Unit(group, rows[good], y[good]))
-    return units
-
-
-def estimate(units: Sequence[Unit], prior: Array) -> DroneEstimate:
-    """Estimate the parameters from the units of all stages.
-
-    Every stage has the same weight, however many cycles it has: what is wrong with the model is the
-    same in all of them. `prior` is the standard deviation of each parameter before anything is
-    seen, (p,); it holds those that the data say nothing about. The covariance is
-    H^-1 (sum_u (g_u - g)(g_u - g)^T) H^-1 with the gradient g_u of each unit, g their mean in a
-    stage: independent units, whatever correlation there is in one (Liang and Zeger, Biometrika 73,
-    1986).
-    """
-    groups = [[u for u in units if u.group == g] for g in dict.fromkeys(u.group for u in units)]
-    weight = {group[0].group: 1.0 / sum(len(u.residual) for u in group) for group in groups}
-    normal = sum(weight[u.group] * u.sensitivity.T @ u.sensitivity for u in units)
-    right = sum(weight[u.group] * u.sensitivity.T @ u.residual for u in units)
-    value = np.zeros(len(prior))
-    inverse = np.zeros(2 * (len(prior),))
-    for _ in range(2):  # the noise is what is left, known only after a first solution
-        noise = sum(weight[u.group] * np.sum(_left(u, value) ** 2) for u in units) / len(groups)
-        inverse = np.linalg.inv(normal + np.diag(noise / (np.asarray(prior) ** 2 * len(units))))
-        value = inverse @ right
-    spread = np.zeros_like(inverse)
-    for group in groups:
-        gradients = weight[group[0].group] * np.array(
-            [u.sensitivity.T @ _left(u, value) for u in group]
-        )
-        centred = gradients - gradients.mean(axis=0)
-        spread += centred.T @ centred
-    std, correlation = correlation_of(inverse @ spread @ inverse)
-    # Of few units the spread is found too small, by (n - 1) / n, and is itself uncertain.
-    fewest = min(map(len, groups))
-    few = max(fewest - 1, 1)
-    wide = stdtrit(few, 0.5 + 0.5 * CONFIDENCE) * np.sqrt(fewest / few) / INTERVAL
-    after = sum(float(np.sum(_left(u, value) ** 2)) for u in units)
-    before = sum(float(np.sum(u.residual**2)) for u in units)
-    count = sum(len(u.residual) for u in units)
-    uncertainty = Uncertainty(wide * std, correlation, alike(np.asarray(normal)), float(len(units)))
-    return DroneEstimate(value, uncertainty, (np.sqrt(before / count), np.sqrt(after / count)))
-
-
-def _left(unit: Unit, value: Array) -> Array:
-    """Residual that parameters leave, (rows,)."""
-    return unit.residual - unit.sensitivity @ value

@@ -4,7 +4,8 @@ A `Model` gives the residuals of recordings for values of its parameters. They a
 non-linear least squares (trust region reflective, derivatives by differences), every recording with
 the same weight. Which groups of parameters are fitted at all can be chosen by cross-validation:
 with residuals r and derivatives J of each recording, what parameters fitted to some recordings
-leave of another follows from linear least squares.
+leave of another follows from linear least squares. A model that is linear, with sensitivities that
+are known, is solved at once (`fitted_linear`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 from scipy.optimize import least_squares
+from scipy.special import stdtrit
 
 from musls_analysis.estimation.system_parameters import Setup, SystemParameter
 from musls_description.numerics.arrays import Array
@@ -29,8 +31,9 @@ TOLERANCE = 1e-3
 MAX_FITS = 3
 """Times that groups are chosen: at the start, and where the fits have gone."""
 
+CONFIDENCE = 0.9
 INTERVAL = 1.645
-"""Standard deviations of a 90 % interval on either side."""
+"""Standard deviations of an interval of that confidence on either side."""
 
 
 class Model(Protocol):
@@ -373,3 +376,124 @@ def uncertainty(jacobian: Array, residual: Array) -> Uncertainty:
         alike(each.sum(axis=0)),
         float(np.mean(k / times)),
     )
+
+
+# ---------- Linear models: weighted least squares over cycles, with a prior
+#
+# Where the sensitivities are known, a fit is one solution: what is recorded minus what was
+# simulated is the sum of sensitivities times parameters, and noise. Cycles are independent of one
+# another, samples of one cycle are not; so the spread is that from cycle to cycle. Where a stage
+# has too few of them, parts of cycles take their place.
+
+ENOUGH_CYCLES = 5
+PARTS = 6
+"""Parts of a cycle, where a stage has fewer cycles than that."""
+UNKNOWN_SHARE = 0.8
+"""Ratio of posterior to prior deviation from which the data do not determine a parameter."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Independent piece of data: a cycle or a part of one.
+
+    Attributes:
+        group: Stage of the cycle.
+        sensitivity: (rows, p).
+        residual: Recorded minus simulated, (rows,).
+    """
+
+    group: str
+    sensitivity: Array
+    residual: Array
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """Parameters (p,) with their uncertainty.
+
+    Attributes:
+        residual_rms: Root-mean-square residuals before and after the fit.
+    """
+
+    value: Array
+    uncertainty: Uncertainty
+    residual_rms: tuple[float, float]
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations, (p,)."""
+        return self.uncertainty.std
+
+    @property
+    def low(self) -> Array:
+        """Lower ends of the 90 % intervals, (p,)."""
+        return self.value - INTERVAL * self.std
+
+    @property
+    def high(self) -> Array:
+        """Upper ends, (p,)."""
+        return self.value + INTERVAL * self.std
+
+
+def units_of(group: str, sensitivity: Array, residual: Array) -> list[Unit]:
+    """Units of a stage's cycles; samples that are NaN do not count.
+
+    The sensitivity of a cycle is (M, k, p), M phases and k coordinates, or (k, p) in all phases;
+    the residual of all cycles is (cycles, M, k).
+    """
+    p = sensitivity.shape[-1]
+    sensitivity = np.broadcast_to(sensitivity, (*residual.shape[1:], p))
+    parts = 1 if len(residual) >= ENOUGH_CYCLES else PARTS
+    units = []
+    for cycle in residual:
+        for part in np.array_split(np.arange(len(sensitivity)), parts):
+            rows = sensitivity[part].reshape(-1, p)
+            y = cycle[part].ravel()
+            good = np.isfinite(y)
+            if good.any():
+                units.append(Unit(group, rows[good], y[good]))
+    return units
+
+
+def fitted_linear(units: Sequence[Unit], prior: Array) -> LinearFit:
+    """Estimate the parameters from the units of all stages.
+
+    Every stage has the same weight, however many cycles it has: what is wrong with the model is the
+    same in all of them. `prior` is the standard deviation of each parameter before anything is
+    seen, (p,); it holds those that the data say nothing about. The covariance is
+    H^-1 (sum_u (g_u - g)(g_u - g)^T) H^-1 with the gradient g_u of each unit, g their mean in a
+    stage: independent units, whatever correlation there is in one (Liang and Zeger, Biometrika 73,
+    1986).
+    """
+    groups = [[u for u in units if u.group == g] for g in dict.fromkeys(u.group for u in units)]
+    weight = {group[0].group: 1.0 / sum(len(u.residual) for u in group) for group in groups}
+    normal = sum(weight[u.group] * u.sensitivity.T @ u.sensitivity for u in units)
+    right = sum(weight[u.group] * u.sensitivity.T @ u.residual for u in units)
+    value = np.zeros(len(prior))
+    inverse = np.zeros(2 * (len(prior),))
+    for _ in range(2):  # the noise is what is left, known only after a first solution
+        noise = sum(weight[u.group] * np.sum(_left(u, value) ** 2) for u in units) / len(groups)
+        inverse = np.linalg.inv(normal + np.diag(noise / (np.asarray(prior) ** 2 * len(units))))
+        value = inverse @ right
+    spread = np.zeros_like(inverse)
+    for group in groups:
+        gradients = weight[group[0].group] * np.array(
+            [u.sensitivity.T @ _left(u, value) for u in group]
+        )
+        centred = gradients - gradients.mean(axis=0)
+        spread += centred.T @ centred
+    std, correlation = correlation_of(inverse @ spread @ inverse)
+    # Of few units the spread is found too small, by (n - 1) / n, and is itself uncertain.
+    fewest = min(map(len, groups))
+    few = max(fewest - 1, 1)
+    wide = stdtrit(few, 0.5 + 0.5 * CONFIDENCE) * np.sqrt(fewest / few) / INTERVAL
+    after = sum(float(np.sum(_left(u, value) ** 2)) for u in units)
+    before = sum(float(np.sum(u.residual**2)) for u in units)
+    count = sum(len(u.residual) for u in units)
+    uncertainty = Uncertainty(wide * std, correlation, alike(np.asarray(normal)), float(len(units)))
+    return LinearFit(value, uncertainty, (np.sqrt(before / count), np.sqrt(after / count)))
+
+
+def _left(unit: Unit, value: Array) -> Array:
+    """Residual that parameters leave, (rows,)."""
+    return unit.residual - unit.sensitivity @ value

@@ -570,7 +570,10 @@ _ROWS_BRIDGED = 1.6
 
 
 def bridged_s(times_s: Iterable[np.ndarray]) -> float:
-    """Gap up to which rows of several logs are bridged: of sparse ones more than usual."""
+    """Longest gap between rows of logs that is interpolated [s], for their times (T,) [s].
+
+    0.5 s, or 1.6 times the usual distance of rows in the log that has the fewest.
+    """
     usual = [float(np.median(np.diff(t))) for t in times_s if len(t) > 1]
     return max(DEFAULT_GAP_LIMIT_S, _ROWS_BRIDGED * max(usual, default=0.0))
 

@@ -91,6 +91,17 @@ def fly(
     return conclude(summary, folder)
 
 
+def _list_faults(asked: bool) -> None:
+    """Name the faults of a rehearsal and end; no scenario is needed for it."""
+    if not asked:
+        return
+    from musls_bringup.ros.rehearsal import FAULTS
+
+    for fault in FAULTS.values():
+        typer.echo(f"{fault.name:12} {fault.what.format(drone='a drone', other='another')}")
+    raise typer.Exit
+
+
 @app.command("rehearse", epilog="\b\nExample:\n  musls ros rehearse circle --faults frozen,swapped")
 def rehearse(
     scenario: options.ScenarioName,
@@ -107,20 +118,21 @@ def rehearse(
         str, typer.Option(metavar="REASON", help="Fly in spite of what speaks against it.")
     ] = "",
     overwrite: options.Overwrite = False,
-    lists: Annotated[bool, typer.Option("--list", help="Name the faults and end.")] = False,
+    lists: Annotated[
+        bool,
+        typer.Option(
+            "--list", help="Name the faults and end.", is_eager=True, callback=_list_faults
+        ),
+    ] = False,
 ) -> int:
     """Flies the nodes of a real flight with one fault after another, in real time.
 
     A simulated hall with motion capture and stand-ins for PX4s. Writes rehearsal.csv and
     rehearsal.md; the exit code is 1 if a limit is broken.
     """
-    from musls_bringup.ros.rehearsal import FAULTS, Row, cells_of, chosen_faults
+    from musls_bringup.ros.rehearsal import Row, cells_of, chosen_faults
     from musls_bringup.ros.rehearsal import rehearse as fly_all
 
-    if lists:
-        for fault in FAULTS.values():
-            typer.echo(f"{fault.name:12} {fault.what.format(drone='a drone', other='another')}")
-        return 0
     fault_list = chosen_faults(faults)
     flight_scenario = find_scenario(scenario, settings or [])
     folder = chosen_folder(out, f"{flight_scenario.name}_rehearsal", overwrite=overwrite)

@@ -285,7 +285,10 @@ class Ekf(LoadEstimator):
         return load
 
     def start(self, sensors: DroneSensors, estimate: Estimate, *, on_ground: bool) -> None:
-        """Begin at rest; on the ground the load rests until its cables carry its weight."""
+        """Begin with the load's motion in `estimate` (row 0) and the covariance of the start.
+
+        With `on_ground` the load is at rest until its cables carry its weight.
+        """
         self._motion[:] = estimate.records[:1]
         self._state["from_ground"] = on_ground
         begin(self.covariance, self._load[0]["start"])

@@ -195,7 +195,12 @@ class PayloadScale:
         return self.factor * self._impulse / (self._gravity * self._time_s + rise)
 
     def tare(self) -> None:
-        """The drones carried nothing within the window: learn the true thrust constants."""
+        """The drones carried nothing within the window: learn the true thrust constants.
+
+        Nothing is learned from a window without samples: a delivery was given up before it.
+        """
+        if self._time_s == 0.0:
+            return
         self.factor *= self.own_kg / self.masses_kg()
         self.carried_kg = 0.0
 

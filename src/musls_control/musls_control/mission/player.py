@@ -165,7 +165,7 @@ class FlightPlayer:
 
     @property
     def plays(self) -> bool:
-        """Whether nothing but time leads from the present row to the next one."""
+        """Whether the plan goes on by time alone: no gate, pause, hold or guard stops it here."""
         moves = self.state in _MOVING and self.keeper is None and self._hold_row < 0
         return moves and not self._shifted and bool(self.plan.plain[self.row])
 

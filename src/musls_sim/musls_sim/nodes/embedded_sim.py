@@ -363,7 +363,7 @@ class RealDrone:
         """Nothing: the real PX4 publishes its topics itself."""
 
     def check(self, age_s: float) -> None:
-        """Check that PX4's topics are on the graph."""
+        """Raise `Px4Error` if no status of PX4 has come since the start, `age_s` ago [s]."""
         if not self._heard and age_s > STATUS_LIMIT_S:
             raise Px4Error(
                 f"drone_{self._index + 1}: PX4 runs, but nothing comes on {self._status_topic} "

@@ -125,7 +125,7 @@ LinkName = tuple[str, str]
 
 
 def bindings() -> tuple[Any, Any]:
-    """Gazebo's modules `gz.sim8` and `gz.math7`."""
+    """Import Gazebo's modules `gz.sim8` and `gz.math7` (raises ConfigError without them)."""
     try:
         return importlib.import_module("gz.sim8"), importlib.import_module("gz.math7")
     except ImportError as error:

@@ -46,7 +46,7 @@ class CaptureRelay:
         self._last_seen: dict[str, Pose] = {}
 
     def next_arrival(self, tick: int) -> float:
-        """The first period, from one on, in which samples arrive."""
+        """Number of the first period, from `tick` on, in which samples arrive."""
         first = max(tick - self._late, 0)
         count = int(first * self._rate)
         sample_tick = max(first, int((count + 1) / self._rate) - 2)

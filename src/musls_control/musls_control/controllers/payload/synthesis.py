@@ -157,7 +157,11 @@ class Demand:
     delays: float
 
     def kept_by(self, margins: Array, delay_s: float, share: float) -> Array:
-        """Whether margins, (5, k), keep a share of the demand, (k,)."""
+        """Whether k loops keep a share (0 to 1) of these margins, (k,) bool.
+
+        `margins`, (5, k): factors of the gain up and down, phase [deg], further delay [s], distance
+        from -1; `delay_s` is the present delay.
+        """
         up, down, phase, delay, distance = margins
         gain = 1.0 + share * (self.gain - 1.0)
         kept = (np.minimum(up, down) >= gain) & (phase >= share * self.phase_deg)

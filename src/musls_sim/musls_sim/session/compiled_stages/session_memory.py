@@ -161,7 +161,7 @@ class World:
         rates = {"every": self.rows.every, "keeps_every": self.rows.keeps_every, "watched": 1}
         LAYOUT.fill(self._record, numbers | rates)
         self._plan: FlightPlan | None = None
-        self.find()
+        self._plant: NDArray[np.void] | None = None
 
     def find(self) -> None:
         """Write into the record where everything is, and what is flown now."""
@@ -203,6 +203,7 @@ class World:
 
     def take(self, numbers: Mapping[str, Any], own: Mapping[str, NDArray[Any]]) -> None:
         """Take over the numbers and arrays of a snapshot."""
+        self.find()
         for name, value in numbers.items():
             self._record[name] = value
         for name, array in own.items():

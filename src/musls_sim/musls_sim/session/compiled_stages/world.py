@@ -198,7 +198,7 @@ def record(address):
 
 @compiled()
 def copy_row(copy, row):
-    """Make a copy, see `COPY`, in a row."""
+    """Copy an array of the world into a row of its recorded copies; `copy` is a `COPY`."""
     into = memory_at(address_of(copy) + copy.rows + 8 * row * copy.words, copy.words)
     copy_numbers(into, memory_at(address_of(copy) + copy.source, copy.words))
 
