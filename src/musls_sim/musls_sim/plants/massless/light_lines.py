@@ -21,7 +21,7 @@ from musls_description.numerics.rotations import (
     product,
     rotation_vector,
 )
-from musls_description.system.obstacles import AnyObstacle
+from musls_description.system.obstacles import AnyObstacle, ground_heights
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
 from musls_sim.plants.drone_paths import PoseEnds
 from musls_sim.plants.interface import (
@@ -110,6 +110,8 @@ class LightLinesPlant(Plant):
         t.end_speed[:] = t.speed
         self.state = PlantState(t.shown, t.speed, t.force, t.cables["peak"])
         self._ground = ground_height_enu_m
+        uneven = ground_height_enu_m is None or t.solids["ground"].sum() > 1
+        self._grounds = t.solids if uneven else None
         self._begin(start)
 
     def _begin(self, start: BodyMotion) -> None:
@@ -347,7 +349,10 @@ class MasslessPlant(LightLinesPlant):
         points = cable.links + 1
         low, high = self._ends(index)
         if holder == "both":
-            return hanging_line(low, high, cable.length_m, points, self._ground)
+            lines = hanging_line(low, high, cable.length_m, points, self._ground)
+            if self._grounds is not None:
+                _lay_on(self._grounds, lines)
+            return lines
         top = low if holder == "load" else high
         along = np.linspace(cable.length_m if holder == "drone" else 0.0, 0.0, points)
         line: Array = top[..., None, :] - along[:, None] * UP
@@ -534,6 +539,15 @@ def _slack_line(
     return shape
 
 
+def _lay_on(grounds: Records, lines: Array) -> None:
+    """Raise lines to ground that is not flat, but not beyond their straight way, (..., k, 3)."""
+    low = lines[..., :1, 2]
+    straight = low + _shares(lines.shape[-2]) * (lines[..., -1:, 2] - low)
+    heights = ground_heights(grounds, np.ascontiguousarray(lines).reshape(-1, 3))
+    floor = np.minimum(heights.reshape(lines.shape[:-1]), straight)
+    lines[..., 2] = np.maximum(lines[..., 2], floor)
+
+
 # ---------- The plant of a scenario
 
 
@@ -550,7 +564,8 @@ def build(setup: PlantSetup) -> MasslessPlant:
         physics_step_s=step_s(system, physics, order=4),
         gravity_m_s2=physics.gravity_m_s2,
         restitution=physics.cable_restitution,
-        obstacles=setup.obstacles,
+        ground_height_enu_m=setup.ground_height_enu_m,
+        obstacles=setup.surfaces,
     )
     if setup.start.kind == "state":
         motion = given_motion(system, setup.start)
@@ -561,6 +576,7 @@ def build(setup: PlantSetup) -> MasslessPlant:
     hanging = setup.hanging
     assert hanging is not None  # such a flight begins in formation
     if setup.start.kind == "ground":
-        return make(BodyMotion.of(*hanging.on_ground.bodies(system)))
+        velocities = hanging.on_ground_velocities_m_s
+        return make(BodyMotion.of(*hanging.on_ground.bodies(system), velocities))
     rest = hanging.on_massless_cables
     return make(BodyMotion.of(*rest.bodies), rotor_speed_rad_s=trim_speeds_rad_s(system, rest))
