@@ -115,3 +115,44 @@ def test_betaflight_says_by_its_mixer_where_rotors_are():
 def test_other_frames_are_refused(text, words):
     with pytest.raises(ConfigError, match=words):
         hubs_of(text, "f", 0.5, 0.0)
+
+
+QUAD = """
+mass:     0.7   # with battery
+tbm_fr:   [ 0.08, -0.10, 0.01]
+tbm_bl:   [-0.08,  0.10, 0.01]
+tbm_br:   [-0.08, -0.10, 0.01]
+tbm_fl:   [ 0.08,  0.10, 0.01]
+thrust_map: [1.5e-6, 0.0, 0.0]
+"""
+
+
+def test_quadrotor_of_agilicious_has_its_places_and_spins():
+    hubs = hubs_of(QUAD, "f", 0.45, 0.05)
+    assert [spin for _, spin in hubs] == ["ccw", "ccw", "cw", "cw"]
+    places = [[0.08, -0.1, 0.01], [-0.08, 0.1, 0.01], [-0.08, -0.1, 0.01], [0.08, 0.1, 0.01]]
+    np.testing.assert_array_equal([place for place, _ in hubs], places)
+
+
+def test_quadrotor_of_flightmare_has_arms_of_its_length_in_an_x():
+    text = (
+        "quadrotor_dynamics:\n  mass: 0.73\n  arm_l: 0.17\n  thrust_map: [1.3e-6, 3.8e-3, -1.8]\n"
+    )
+    hubs = hubs_of(text, "f", 0.45, 0.05)
+    assert [spin for _, spin in hubs] == ["ccw", "ccw", "cw", "cw"]
+    side = 0.17 / np.sqrt(2.0)
+    expected = [[side, -side], [-side, side], [-side, -side], [side, side]]
+    np.testing.assert_allclose([place[:2] for place, _ in hubs], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("tbm_fl:", "tbm_xx:", "f: tbm_fl missing"),
+        ("[ 0.08, -0.10, 0.01]", "[0.08, -0.10]", "f: tbm_fr = .* three numbers"),
+        ("[ 0.08, -0.10, 0.01]", "[a, b, c]", "f: tbm_fr = .* three numbers"),
+    ],
+)
+def test_quadrotor_of_agilicious_without_its_places_is_refused(old, new, message):
+    with pytest.raises(ConfigError, match=message):
+        hubs_of(QUAD.replace(old, new), "f", 0.45, 0.05)

@@ -74,7 +74,7 @@ def test_the_complementarity_problem_is_solved_for_any_matrix_and_in_any_order()
         d = a @ a.T + np.diag(cables["own"])
         cables["right"] = b = rng.normal(size=m) + (1.0 if trial % 2 else 0.0)
         cables["active"] = 1
-        solve_complementarity(load, cables)
+        solve_complementarity(load, cables, np.zeros((2, 0, 0)))
         z = cables["solution"].copy()
         w = d @ z - b
         size = np.abs(b).max() * np.linalg.cond(d)
@@ -87,7 +87,7 @@ def test_the_complementarity_problem_is_solved_for_any_matrix_and_in_any_order()
         order = rng.permutation(m)
         cables = cables[order]
         cables["active"] = rng.random(m) < 0.5
-        solve_complementarity(load, cables)
+        solve_complementarity(load, cables, np.zeros((2, 0, 0)))
         np.testing.assert_allclose(cables["solution"], z[order], atol=1e-9 * max(z.max(), 1.0))
 
 

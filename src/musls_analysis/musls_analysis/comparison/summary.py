@@ -18,6 +18,8 @@ Keys (stable)::
            .max_n, .cable, .time_s, .stage
     explanations[]                       what the load's errors are made of, for people
     oscillations[]: stage, frequency_hz, amplitude_m, grows   swings of the load that do not die out
+    entanglement.least_distance_m, .cables, .time_s   where two cables come closest
+                .crossings[]: cables, time_s   cables that pass through each other
     batteries.<drone>.charge_start, .charge_end   share of the capacity; only with batteries
                      .energy_wh, .mean_power_w, .max_power_w, .max_current_a, .min_voltage_v
     slack_threshold_n
@@ -32,6 +34,8 @@ from typing import Any
 
 import numpy as np
 
+from musls_analysis.comparison.entanglement import entanglement
+from musls_analysis.comparison.entanglement import told as entanglement_told
 from musls_analysis.comparison.errors import error_table, setpoint_pose, standing_height_m
 from musls_analysis.recordings.recording import (
     LOAD,
@@ -569,6 +573,7 @@ def summarise(
         "errors": error_table(recording).by_body(),
         "explanations": explanations(recording, controller),
         "oscillations": list(oscillations(recording)),
+        **({"entanglement": near} if (near := entanglement(recording.cables)) else {}),
         "cables": cables,
         "tension": named_peaks(recording, slack_threshold_n),
         **({"batteries": batteries} if batteries else {}),
@@ -632,6 +637,8 @@ def facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             f"{swing['frequency_hz']:.2f} Hz, {1e3 * swing['amplitude_m']:.0f} mm to each side; it "
             + ("grows" if swing.get("grows") else "does not die out"),
         )
+    if crossed := list(entanglement_told(summary.get("entanglement") or {})):
+        yield "cables pass through each other, which is not modelled", "; ".join(crossed)
     if check := summary.get("check"):
         yield "before the flight", check["sentence"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from musls_control.mission.spec import PHASES
+from musls_control.mission.spec import GROUND_PHASES, PHASES
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import slerp
@@ -348,8 +348,10 @@ def without_number(stage: str) -> str:
 
 
 def main_stages(stages: Sequence[RecordedStage]) -> list[RecordedStage]:
-    """Stages that a mission is about; all of them if no name tells."""
-    return [s for s in stages if without_number(s.name) not in PHASES] or list(stages)
+    """Stages that a mission is about; else those in the air, or all of them."""
+    named = [s for s in stages if without_number(s.name) not in PHASES]
+    in_air = [s for s in stages if without_number(s.name) not in GROUND_PHASES]
+    return named or in_air or list(stages)
 
 
 # ---------- A flight

@@ -249,8 +249,8 @@ def drone(
             "--px4",
             metavar="FILE",
             help="Parameters of PX4 (CA_ROTOR...; also a log, .ulg), for places and spins of the "
-            "rotors; of ArduPilot (FRAME_CLASS) or Betaflight's dump (mixer), for spins: places "
-            "are by --wheelbase. Instead of --rotors.",
+            "rotors; a quadrotor of Agilicious (tbm_fr, ...); of ArduPilot (FRAME_CLASS) or "
+            "Betaflight's dump (mixer), for spins: places are by --wheelbase. Instead of --rotors.",
         ),
     ] = None,
     table: Annotated[

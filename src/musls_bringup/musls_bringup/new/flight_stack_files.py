@@ -1,4 +1,4 @@
-"""Rotors of a drone as its flight stack has them: PX4, ArduPilot, Betaflight."""
+"""Rotors of a drone as its flight stack has them: PX4, ArduPilot, Betaflight, Agilicious."""
 
 from __future__ import annotations
 
@@ -36,14 +36,18 @@ BETAFLIGHT: dict[str, Arms] = {
 }
 """Arms by mixer, with propellers in; yaw_motors_reversed turns all of them round."""
 
+AGILICIOUS = {"fr": (45, CCW), "bl": (-135, CCW), "br": (135, CW), "fl": (-45, CW)}
+"""Arms by the names of rotors, in the order of the motors, and spins: those of the first two turn
+the body clockwise (`Quadrotor::getAllocationMatrix`)."""
+
 OTHER = {CW: CCW, CCW: CW}
 
 
 def hubs_of(text: str, file: str, wheelbase_m: float, above_m: float) -> Hubs:
-    """Rotors from a file of parameters of PX4 or ArduPilot, or a dump of Betaflight.
+    """Rotors from a file of a flight stack: PX4, ArduPilot, Betaflight, Agilicious, Flightmare.
 
-    The latter two say where motors are by names of frames alone: arms are `wheelbase_m` long
-    together, `above_m` above the centre of mass.
+    ArduPilot and Betaflight say where motors are by names of frames alone: arms are
+    `wheelbase_m` long together, `above_m` above the centre of mass.
 
     Raises:
         ConfigError: A frame that is not known, or none in the file.
@@ -64,7 +68,46 @@ def hubs_of(text: str, file: str, wheelbase_m: float, above_m: float) -> Hubs:
         if _REVERSED.search(text):
             arms = tuple((angle, OTHER[spin]) for angle, spin in arms)
         return _at_ends(arms, wheelbase_m, above_m)
-    return px4_hubs(text, file)
+    return agilicious_hubs(text, file, above_m) or px4_hubs(text, file)
+
+
+_PLACE = re.compile(r"^[ \t]*tbm_(fr|bl|br|fl)[ \t]*:[ \t]*\[([^\]\n]*)\]", re.MULTILINE)
+_ARM = re.compile(r"^[ \t]*(arm_l|l)[ \t]*:[ \t]*([^\s#]+)", re.MULTILINE)
+
+
+def agilicious_hubs(text: str, file: str, above_m: float) -> Hubs | None:
+    """Rotors of a quadrotor of Agilicious (`tbm_fr`, ...) or Flightmare (`arm_l`); None of others.
+
+    Places are from the centre of mass, x ahead, y to the left, z up; arms of one length, `above_m`
+    above it, are in an X.
+    """
+    text = "\n".join(_without_comments(text))
+    places = dict(_PLACE.findall(text))
+    arm = _ARM.search(text)
+    if not places and (arm is None or "thrust_map" not in text):
+        return None
+    if not places and arm is not None:
+        try:
+            length_m = float(arm[2])
+        except ValueError:
+            length_m = math.nan
+        if not 0.0 < length_m < math.inf:
+            raise ConfigError(f"{file}: {arm[1]} = {shown(arm[2])}: must be a length in metres")
+        return _at_ends(tuple(AGILICIOUS.values()), 2.0 * length_m, above_m)
+    if missing := [f"tbm_{name}" for name in AGILICIOUS if name not in places]:
+        raise ConfigError(f"{file}: {', '.join(missing)} missing: places of all four rotors")
+    hubs = []
+    for name, (_, spin) in AGILICIOUS.items():
+        try:
+            place = np.array([float(number) for number in places[name].split(",")])
+        except ValueError:
+            place = np.zeros(0)
+        if len(place) != 3 or not np.isfinite(place).all():
+            raise ConfigError(
+                f"{file}: tbm_{name} = [{shown(places[name])}]: must be three numbers"
+            )
+        hubs.append((place, spin))
+    return hubs
 
 
 def _without_comments(text: str) -> list[str]:
@@ -122,8 +165,8 @@ def px4_hubs(text: str, file: str) -> list[tuple[Array, str]]:
     if count < 4 or len(numbers) < count:
         raise ConfigError(
             f"{file}: CA_ROTOR... of {len(numbers)} rotors in it, at least 4 of each; read are "
-            "parameters of PX4 (CA_ROTOR...) and ArduPilot (FRAME_CLASS), and Betaflight's dump "
-            "(mixer)"
+            "parameters of PX4 (CA_ROTOR...) and ArduPilot (FRAME_CLASS), Betaflight's dump "
+            "(mixer), and quadrotors of Agilicious (tbm_fr, ...)"
         )
     hubs = []
     for i in numbers[:count]:

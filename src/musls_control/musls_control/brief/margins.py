@@ -355,6 +355,7 @@ def assess(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins:
         bottom_m = 0.0 if brief.system.load is None else brief.system.load.collision.bottom_m
         lowest_m = 0.0 - bottom_m
         tension_n = plan.held.tension_n.max(axis=0)
+        cautions += _idle_cables(plan.held)
     else:
         at_rest, hardest, moment, unsolved = _in_formation(brief, moments)
         hanging = brief.hanging_for(WHAT)
@@ -412,7 +413,7 @@ def _in_formation(
 def forces_at_rest(brief: Brief, plan: FlightPlan) -> Forces | None:
     """Forces of a flight before it moves; None as for `margins_of`."""
     if plan.held is not None:
-        return _rig_forces(brief, plan.held, 0)
+        return _rig_forces(brief, plan.held, _row_at_rest(plan.held))
     return _hung(brief) if brief.hanging is not None and brief.in_formation else None
 
 
@@ -431,12 +432,32 @@ def _in_rig(
 ) -> tuple[Forces, list[DroneMargins], Moment]:
     """Prediction for a rig that hangs at rest at the rows of its plan."""
     _, (row, _) = rig_margins(brief.system, held)
-    at_rest, hardest = (_rig_forces(brief, held, k) for k in (0, row))
+    at_rest, hardest = (_rig_forces(brief, held, k) for k in (_row_at_rest(held), row))
     stage = plan.stage_at(row)
     first_row = int(np.argmax(plan.stage == plan.stage[row]))
     still = FormationMotion(held.load_pose[row], *(np.zeros(3),) * 2, 0.0, 0.0, np.zeros(3))
     moment = Moment(stage, int(plan.stage[row]), (row - first_row) / plan.rate_hz, still)
     return at_rest, margins(brief.system, hardest), moment
+
+
+def _row_at_rest(held: Held) -> int:
+    """Row of a plan in which a rig hangs: the first, else the middle one of those that do."""
+    hangs = np.flatnonzero(held.tension_n.any(axis=1))
+    return 0 if not len(hangs) or hangs[0] == 0 else int(hangs[len(hangs) // 2])
+
+
+IDLE_SHARE = 0.02
+"""Tension of a cable that carries next to nothing, over the largest of all cables."""
+
+
+def _idle_cables(held: Held) -> list[str]:
+    """Cables of a rig that hang slack where it pulls most: others carry what hangs."""
+    at = held.tension_n[int(held.tension_n.max(axis=1).argmax())]
+    idle = np.flatnonzero(at < IDLE_SHARE * at.max()) + 1
+    if not len(idle):
+        return []
+    names = ", ".join(f"cable_{k}" for k in idle)
+    return [f"next to nothing hangs on {names} where the rig pulls most: other cables hold it"]
 
 
 def rig_margins(system: RigSystem, held: Held) -> tuple[Array, tuple[int, int]]:

@@ -28,6 +28,7 @@ from musls_description.config.registry import (
 from musls_description.config.schema import Finite, Vector3, spec
 from musls_description.hanging.cone import Cone
 from musls_description.hanging.reallocation import Reallocation
+from musls_description.hanging.rig_places import rig_yaws_rad
 from musls_description.numerics.arrays import Array
 from musls_description.system.obstacles import AnyObstacle
 from musls_description.system.slung_system import RigSystem, SlungLoadSystem, formation_of
@@ -78,8 +79,8 @@ class ControlSetup:
     Attributes:
         system: Masses, inertias, attachments, cables; a `SlungLoadSystem` where drones carry a load
             in formation, else a rig.
-        formation: Places of the drones around the load; a rig has none, its estimate says where
-            drones are when the flight begins.
+        formation: Places of the drones around the load; of a rig that starts on the ground or in
+            the air, else its estimate says where drones are when the flight begins.
         gravity_m_s2: Gravity.
         period_s: Time between two calls of `Controller.step`.
         rods: Whether rigid rods join load and drones to one body (`cable_model: rigid_rods`).
@@ -93,6 +94,8 @@ class ControlSetup:
             for lost; None for never.
         without: Formation without drones (numbers from 1) that do not carry any more, and None
             where there is none; None where the loss of a drone is not answered.
+        rig: The rig of which `system` is the equivalent, see `equivalent_formation`; None where it
+            is no rig's.
     """
 
     system: RigSystem
@@ -108,6 +111,7 @@ class ControlSetup:
     twist_held: bool = False
     silent_s: float | None = None
     without: Callable[[tuple[int, ...]], Reallocation | None] | None = None
+    rig: RigSystem | None = None
 
     @cached_property
     def turnable(self) -> Array | None:
@@ -121,6 +125,17 @@ class ControlSetup:
             return None
         turnable = system.turnable(twist_held=self.twist_held)
         return None if np.trace(turnable) > 2.5 else turnable
+
+    @property
+    def headings_rad(self) -> Array:
+        """Yaws of the drones for a load at yaw zero, (n,): they face the load.
+
+        Those of a rig have each of their hooks on the side of its cable.
+        """
+        n = self.system.n_drones
+        if self.rig is not None:
+            return rig_yaws_rad(self.rig, self.formation.offsets_m(n))[1 : 1 + n]
+        return self.formation.azimuths_rad(n) + np.pi
 
     @property
     def slung(self) -> SlungLoadSystem:

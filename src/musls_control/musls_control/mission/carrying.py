@@ -19,6 +19,7 @@ Between the two nothing changes: what an autopilot's integrators have learned st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,7 @@ from musls_control.px4.position_control import GRAVITY_M_S2
 from musls_description.hanging.hang import Hanging
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_yaw, rotate
+from musls_description.system.drone import Drone
 
 TAKE_UP_S = 2.0
 """Time in which the cables take the load's weight, and give it back."""
@@ -90,17 +92,37 @@ class Carried:
         """Read it from how a system hangs; None where it does not."""
         if hanging.refusal is not None:
             return None
-        drones = hanging.system.drones
-        back = -float(hanging.load_pose[3])
-        weight_n = np.array([drone.mass_kg for drone in drones]) * hanging.gravity_m_s2
+        return cls.by_pull(
+            hanging.system.drones,
+            hanging.gravity_m_s2,
+            -hanging.drone_end_force_n,
+            float(hanging.load_pose[3]),
+            sag_m=hanging.sag_m,
+            gap_m=hanging.tips_apart_m,
+            length_m=max(cable.length_m for cable in hanging.system.cables),
+        )
+
+    @classmethod
+    def by_pull(
+        cls,
+        drones: Sequence[Drone],
+        gravity_m_s2: float,
+        pull_enu_n: Array,
+        yaw_rad: float,
+        *,
+        sag_m: float,
+        gap_m: float,
+        length_m: float,
+    ) -> Carried:
+        """Forces of drones whose thrusts add a pull, (n, 3), to their weights at a load's yaw."""
         return cls(
-            weight_n,
-            rotate(from_yaw(np.full(len(drones), back)), -hanging.drone_end_force_n),
-            hanging.sag_m,
-            hanging.tips_apart_m if len(drones) > 1 else np.inf,
+            np.array([drone.mass_kg for drone in drones]) * gravity_m_s2,
+            rotate(from_yaw(np.full(len(drones), -yaw_rad)), pull_enu_n),
+            sag_m,
+            gap_m if len(drones) > 1 else np.inf,
             np.array([sum(r.thrust_coefficient_n_s2 for r in d.rotors) for d in drones]),
             np.array([[d.rotors[0].speed_min_rad_s, d.rotors[0].speed_max_rad_s] for d in drones]),
-            max(cable.length_m for cable in hanging.system.cables),
+            length_m,
         )
 
     @property

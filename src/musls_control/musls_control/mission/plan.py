@@ -612,14 +612,19 @@ def compile_plan(
     """
 
     def make(mission: MissionSpec) -> FlightPlan:
-        draft = Draft.of(mission, cone, len(ground.drone_position_enu_m), carried)
-        take_off(draft, ground, mission.slack_height_m + ground.start_m)
-        fly_stages(draft, ground)
-        set_load_down(draft, ground)
-        spread_and_land(draft, ground)
-        return draft.plan(ground)
+        n_drones = len(ground.drone_position_enu_m)
+        return _there_and_back(Draft.of(mission, cone, n_drones, carried), ground)
 
     return fed_as_needed(mission, make)
+
+
+def _there_and_back(draft: Draft, ground: GroundSpot) -> FlightPlan:
+    """Take off, fly the stages, set the load down and land."""
+    take_off(draft, ground, draft.mission.slack_height_m + ground.start_m)
+    fly_stages(draft, ground)
+    set_load_down(draft, ground)
+    spread_and_land(draft, ground)
+    return draft.plan(ground)
 
 
 def compile_air_plan(
@@ -662,6 +667,119 @@ def compile_rig_plan(
     return with_own_paths(draft.plan(), mission)
 
 
+def compile_rig_from_ground(
+    mission: MissionSpec,
+    places_m: Array,
+    yaws_rad: Array,
+    ground: GroundSpot,
+    carried: Carried | None,
+) -> FlightPlan:
+    """Sample the set-points of a rig that begins and ends on the ground.
+
+    Args:
+        mission: Stages of the load, or of the middle of the first cable.
+        places_m: Places of the drones round the set-point, its frame, (n, 3).
+        yaws_rad: Yaws of the drones relative to it, (n,).
+        ground: Places of load and drones on the ground.
+        carried: What is fed forward and waited for.
+    """
+
+    def make(mission: MissionSpec) -> FlightPlan:
+        # `formed` lets drones face the load: these azimuths give the yaws that are asked for.
+        return _there_and_back(Draft(mission, places_m, yaws_rad - np.pi, carried), ground)
+
+    return fed_as_needed(mission, make)
+
+
+def compile_paths_from_ground(
+    mission: MissionSpec, places_m: Array | None, ground: GroundSpot, *, returns: bool
+) -> FlightPlan:
+    """Sample the set-points of drones that take off, fly paths of their own, and land again.
+
+    Args:
+        mission: Paths of all drones.
+        places_m: Places over the load, its frame, (n, 3), where cables are slack: the drones lift
+            it from there and set it down so; None without a load.
+        ground: Places of load and drones on the ground.
+        returns: Whether they land where they stood, as what holds them does not move; else beside
+            where they have flown to.
+    """
+    standing = ground.drone_position_enu_m
+    paths = [_own_path(mission, f"drone_{i + 1}", None) for i in range(len(standing))]
+    rows = max(len(places) for places, _ in paths)
+    places = np.stack([_lasting(path, rows) for path, _ in paths], axis=1)
+    yaws = np.stack([_lasting(yaw, rows) for _, yaw in paths], axis=1)
+    draft = Draft(mission, np.zeros_like(standing), np.zeros(len(standing)))
+    load = np.append(ground.load_position_enu_m, ground.load_yaw_rad)
+    up = [0.0, 0.0, mission.rise_m]
+    low = standing + up
+
+    def rest(name: str, drones: Array, duration_s: float) -> None:
+        count = len(draft.times(duration_s, f"mission: {name}"))
+        draft.add(name, np.tile(load, (count, 1)), np.tile(drones, (count, 1, 1)))
+
+    def fly(name: str, begin: Array, end: Array, *, slowly: bool = False) -> None:
+        takes_s = _way_s(mission, begin, end)
+        if slowly:
+            far_m = float(np.linalg.norm(end - begin, axis=1).max())
+            takes_s = max(takes_s, far_m / mission.vertical_speed_m_s)
+        draft.fly_drones(name, load, begin, end, takes_s)
+        rest(name, end, mission.settle_s)
+
+    moved = np.zeros(3)
+    if not returns:
+        moved[:2] = (places[-1] - places[0]).mean(axis=0)[:2]
+    rest("spool_up", standing, mission.spool_up_s)
+    draft.fly_drones("take_off", load, low, low, mission.take_off_s)
+    first = low
+    if places_m is not None:
+        first = load[:3] + places_m
+        fly("form_up", low, first)
+    fly("lift" if places_m is not None else "form_up", first, places[0], slowly=True)
+    begin = len(draft.stage)
+    draft.add(OWN_PATHS, np.tile(load, (rows, 1)), places)
+    if places_m is not None:
+        above = first + moved
+        fly("lower", places[-1], above, slowly=True)
+    else:
+        above = places[-1]
+    offsets = ground.landing_offset_m
+    offsets = ground.offsets_m if offsets is None else offsets
+    end = ground.load_position_enu_m + moved + offsets
+    takes_s = _way_s(mission, above, end + up)
+    if places_m is None:
+        takes_s = max(
+            takes_s,
+            float(np.linalg.norm(end + up - above, axis=1).max()) / mission.vertical_speed_m_s,
+        )
+    draft.fly_drones("spread", load, above, end + up, takes_s)
+    rest("spread", end + up, mission.settle_s)
+    draft.add("land", load[None], end[None])
+    plan = draft.plan(ground)
+    after = len(plan.stage) - begin - rows
+    headings = np.concatenate([np.tile(yaws[0], (begin, 1)), yaws, np.tile(yaws[-1], (after, 1))])
+    return replace(plan, drone_yaw_rad=headings)
+
+
+def _own_path(mission: MissionSpec, name: str, first: Array | None) -> tuple[Array, Array]:
+    """Places (k, 3) and yaws (k,) of a drone on the path of its own.
+
+    It is at `first`, (4,), before; by default where its path begins.
+    """
+    stages = mission.drones[name]
+    alone = Draft(replace(mission, stages=stages, drones={}), np.zeros((1, 3)), np.array([-np.pi]))
+    if first is None:
+        first = stages[0].pose(np.zeros(1))[0]
+    alone.hold("settle", first, max(mission.settle_s, 0.2), "mission.settle_s")
+    fly_stages(alone, None, f"mission.drones.{name}")
+    return np.vstack(alone.drones)[:, 0], np.vstack(alone.yaw)[:, 0]
+
+
+def _lasting(values: NDArray[Any], rows: int) -> NDArray[Any]:
+    """Values, (k, ...), of which the last one stays until there are so many rows."""
+    return np.concatenate([values, np.repeat(values[-1:], rows - len(values), axis=0)])
+
+
 def with_own_paths(plan: FlightPlan, mission: MissionSpec) -> FlightPlan:
     """The plan with drones on the paths of `mission.drones`; it lasts until the last one is flown.
 
@@ -671,31 +789,22 @@ def with_own_paths(plan: FlightPlan, mission: MissionSpec) -> FlightPlan:
     n = plan.drone_yaw_rad.shape[1]
     paths = dict[int, tuple[Array, Array]]()
     names = [f"drone_{i + 1}" for i in range(n)]
-    for name, stages in mission.drones.items():
+    for name in mission.drones:
         if name not in names:
             raise ConfigError(f"mission.drones: unknown drone '{name}': {near_names(name, names)}")
         i = names.index(name)
-        alone = Draft(
-            replace(mission, stages=stages, drones={}), np.zeros((1, 3)), np.array([-np.pi])
-        )
         first = np.array([*plan.drone_position_enu_m[0, i], plan.drone_yaw_rad[0, i]])
-        alone.hold("settle", first, max(mission.settle_s, 0.2), "mission.settle_s")
-        fly_stages(alone, None, f"mission.drones.{name}")
-        paths[i] = np.vstack(alone.drones)[:, 0], np.vstack(alone.yaw)[:, 0]
+        paths[i] = _own_path(mission, name, first)
     if not paths:
         return plan
     n_before = len(plan.stage)
     rows = max(n_before, *(len(places) for places, _ in paths.values()))
-
-    def lasting(values: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate([values, np.repeat(values[-1:], rows - len(values), axis=0)])
-
-    places = lasting(plan.drone_position_enu_m)
-    yaws = lasting(plan.drone_yaw_rad)
+    places = _lasting(plan.drone_position_enu_m, rows)
+    yaws = _lasting(plan.drone_yaw_rad, rows)
     for i, (own, heading) in paths.items():
-        places[:, i] = lasting(own)
-        yaws[:, i] = lasting(heading)
-    stage = lasting(plan.stage)
+        places[:, i] = _lasting(own, rows)
+        yaws[:, i] = _lasting(heading, rows)
+    stage = _lasting(plan.stage, rows)
     stage_names = plan.stage_names
     if rows > n_before:
         stage[n_before:] = len(stage_names)
@@ -708,8 +817,8 @@ def with_own_paths(plan: FlightPlan, mission: MissionSpec) -> FlightPlan:
         drone_yaw_rad=yaws,
         stage=stage,
         stage_names=stage_names,
-        drone_acceleration_enu_m_s2=None if feed_forward is None else lasting(feed_forward),
-        share=None if share is None else lasting(share),
+        drone_acceleration_enu_m_s2=None if feed_forward is None else _lasting(feed_forward, rows),
+        share=None if share is None else _lasting(share, rows),
     )
 
 

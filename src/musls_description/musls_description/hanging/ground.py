@@ -123,25 +123,41 @@ def _slope_on_ground(system: SlungLoadSystem, index: int) -> float:
     return float((end - start) / cable.length_m)
 
 
-def _bow(links: int, azimuth_rad: float, slope: float) -> Array:
+def bow(links: int, chord_m: Array, length_m: float) -> Array:
+    """Places of the nodes of a slack cable in a bow, from its first end, (links + 1, 3) [m].
+
+    `chord_m` is the way to its other end, (3,), shorter than the cable.
+    """
+    slope = float(chord_m[2]) / length_m
+    ratio = float(np.hypot(*chord_m[:2])) / (length_m * np.sqrt(1.0 - slope**2))
+    azimuth = float(np.arctan2(chord_m[1], chord_m[0]))
+    links_m = _bow(links, azimuth, slope, _bend_rad(links, ratio)) * length_m / links
+    nodes = np.vstack([np.zeros(3), np.cumsum(links_m, axis=0)])
+    nodes += np.linspace(0.0, 1.0, links + 1)[:, None] * (chord_m - nodes[-1])  # of one link
+    return nodes
+
+
+def _bow(links: int, azimuth_rad: float, slope: float, bend_rad: float | None = None) -> Array:
     """Unit directions of the links of a cable that lies in a bow along an azimuth, (links, 3).
 
     `slope` is the rise over the length of the cable, the same for every link.
     """
     flat = np.sqrt(1.0 - slope**2)
-    heading = azimuth_rad + _bend_rad(links) * _bow_shape(links)
+    bend_rad = _bend_rad(links) if bend_rad is None else bend_rad
+    heading = azimuth_rad + bend_rad * _bow_shape(links)
     return np.column_stack([flat * np.cos(heading), flat * np.sin(heading), np.full(links, slope)])
 
 
 @lru_cache
-def _bend_rad(links: int) -> float:
-    """Angle at which a bow's ends are `SLACK_RATIO` of its length apart."""
+def _bend_rad(links: int, ratio: float = SLACK_RATIO) -> float:
+    """Angle at which a bow's ends are a share of its length apart."""
     if links == 1:
         return 0.0
     shape = _bow_shape(links)
+    largest = 2.0 if ratio == SLACK_RATIO else np.pi
     return float(
         scipy.optimize.brentq(
-            lambda a: np.mean(np.cos(a * shape)) - SLACK_RATIO, 0.0, 2.0, xtol=1e-15
+            lambda a: np.mean(np.cos(a * shape)) - ratio, 0.0, largest, xtol=1e-15
         )
     )
 

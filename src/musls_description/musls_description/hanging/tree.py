@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_matrix, intrinsic_xyz, rotation_vector
 from musls_description.system.drone import Drone, tip_radius_m
-from musls_description.system.slung_system import Cable, SlungLoadSystem
+from musls_description.system.slung_system import Cable, RigSystem, SlungLoadSystem
 
 # The joint frame at the drone's end of the cable, seen from the drone: joint x (along the cable)
 # is drone z, joint y is drone -y, joint z is drone x.
@@ -207,7 +207,7 @@ def _fanned_out_rad(system: SlungLoadSystem) -> Array:
     fan = _fan_rad(np.array(system.load.cable_attachments_m)[:, :2])
 
     def too_near(azimuths_rad: Array) -> Array:
-        gaps = _tip_gaps_m(system, _on_ground_m(system, azimuths_rad))
+        gaps = tip_gaps_m(system, _on_ground_m(system, azimuths_rad))
         return np.concatenate([np.minimum(gaps - GROUND_TIPS_M, 0.0), 0.003 * (azimuths_rad - fan)])
 
     return np.asarray(scipy.optimize.least_squares(too_near, fan, max_nfev=50).x)
@@ -230,9 +230,9 @@ def _fan_rad(at: Array) -> Array:
     return np.asarray(angle + np.arctan2(axis[1], axis[0]))
 
 
-def tips_apart_m(system: SlungLoadSystem, places_m: Array) -> float:
+def tips_apart_m(system: RigSystem, places_m: Array) -> float:
     """Least distance of rotor tips, seen from above: a drone below another is in its downwash."""
-    return float(_tip_gaps_m(system, places_m).min(initial=np.inf))
+    return float(tip_gaps_m(system, places_m).min(initial=np.inf))
 
 
 def beside_load_m(system: SlungLoadSystem, places_m: Array) -> float:
@@ -246,7 +246,8 @@ def beside_load_m(system: SlungLoadSystem, places_m: Array) -> float:
     return float(np.linalg.norm(over_m, axis=1).min())
 
 
-def _tip_gaps_m(system: SlungLoadSystem, places_m: Array) -> Array:
+def tip_gaps_m(system: RigSystem, places_m: Array) -> Array:
+    """Distances of rotor tips, seen from above, of drones 1 and 2, 1 and 3, ..., 2 and 3, ..."""
     tips = np.array([tip_radius_m(drone) for drone in system.drones])
     i, j = np.triu_indices(len(tips), 1)
     return np.asarray(np.linalg.norm(places_m[i, :2] - places_m[j, :2], axis=1) - tips[i] - tips[j])

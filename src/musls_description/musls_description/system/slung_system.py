@@ -973,7 +973,10 @@ def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:
         return system
     parts = [name for name in ("anchors", "winches", "pulleys") if getattr(system, name)]
     parts += ["cables with ends of their own"] if any(k.ends for k in system.cables) else []
-    other = ", choose cable_model: elastic" if what.startswith("cable_model") else ""
+    other = ""
+    if what.startswith("cable_model"):
+        alike = system.winches or system.pulleys or system.load is None
+        other = f", choose cable_model: elastic{'' if alike else ' or massless'}"
     raise ConfigError(
         f"{what}: system {system.name} has {' and '.join(parts)}; only a load with one cable to "
         f"each drone is possible there{other}"

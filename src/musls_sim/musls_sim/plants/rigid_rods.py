@@ -87,6 +87,7 @@ class RigidRodsPlant(LightLinesPlant):
     clamped at both ends, so that the force in it follows from its drone's balance.
     """
 
+    system: SlungLoadSystem
     cable_model = "rigid_rods"
     shape_table = "records", "whole"
 

@@ -37,11 +37,13 @@ from musls_description.config.strict_yaml import (
     read_yaml,
     shown,
 )
-from musls_description.hanging.cone import Cone
+from musls_description.hanging.cone import Cone, with_places
 from musls_description.hanging.ground import Ground
 from musls_description.hanging.hang import Hanging, hang
+from musls_description.hanging.rig_places import rig_places_m
+from musls_description.numerics.arrays import Array
 from musls_description.system.obstacles import WorldSpec, resolve_tables
-from musls_description.system.slung_system import AnySystem
+from musls_description.system.slung_system import AnySystem, RigSystem
 from musls_description.system.system_files import expand_system, read_system, system_path
 from musls_description.tables import ShownResult, Table
 from musls_sim.plants import PLANTS
@@ -359,44 +361,77 @@ def _resolved(scenario: Scenario, data: Mapping[str, Any]) -> Scenario:
     settings = {key: getattr(scenario.formation, key) for key in data.get("formation") or ()}
     hanging = scenario._hang(settings)
     if hanging is None:
-        return scenario
+        return _rig_resolved(scenario, settings, data)
     mission = scenario.mission
     if scenario.start.kind == "ground":
-        mission = replace(mission, **_heights(hanging, mission, data["mission"]))
+        places = hanging.formation.offsets_m(hanging.system.n_drones)
+        slack_m = 0.8 * float(hanging.highest_rise_m.min())
+        heights = _heights(hanging.system, places, slack_m, mission, data["mission"])
+        mission = replace(mission, **heights)
     resolved = replace(scenario, formation=hanging.formation, mission=mission)
     vars(resolved)["hanging"] = hanging  # of the cached property: it knows what was given
     return resolved
 
 
-def _heights(hanging: Hanging, mission: MissionSpec, settings: Mapping[str, Any]) -> dict[str, Any]:
+RIG_RISE_RATIO = 0.35
+"""Rise of a drone over the length of its shortest cable: slack from `SLACK_RATIO` on the ground."""
+
+
+def _rig_resolved(
+    scenario: Scenario, settings: Mapping[str, Any], data: Mapping[str, Any]
+) -> Scenario:
+    """The same for a rig that starts on the ground or in formation."""
+    system = scenario.system
+    mission = scenario.mission
+    kind = scenario.start.kind
+    if system.formation is not None or kind not in ("ground", "air") or not system.drones:
+        return scenario
+    if system.load is None and not mission.stages:
+        return scenario
+    free = [i for i in range(1, len(system.anchors) + 1) if scenario.rig.free(i)]
+    places = rig_places_m(system, free, settings)
+    if kind == "ground":
+        shortest_m = min(cable.length_m for cable in system.cables)
+        heights = _heights(system, places, RIG_RISE_RATIO * shortest_m, mission, data["mission"])
+        mission = replace(mission, **heights)
+    return replace(scenario, formation=with_places(places), mission=mission)
+
+
+def _heights(
+    system: RigSystem,
+    places_m: Array,
+    highest_m: float,
+    mission: MissionSpec,
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
     """Heights of a start on the ground that a mission does not give.
 
-    Lowered to short cables; raised over a load that is as high, on the way into the formation.
+    Lowered to short cables, slack up to `highest_m`; raised over a load that is as high, on the way
+    into the formation, places (n, 3).
     """
     heights: dict[str, Any] = {}
     if "rise_m" not in settings:
-        over_m = hanging.system.load.collision.size_m[2] + OVER_LOAD_M
-        slack_m = 0.8 * float(hanging.highest_rise_m.min())
-        rise_m = min(max(mission.rise_m, over_m), slack_m)
+        load_m = 0.0 if system.load is None else system.load.collision.size_m[2]
+        rise_m = min(max(mission.rise_m, load_m + OVER_LOAD_M), highest_m)
         if rise_m != mission.rise_m:
             heights["rise_m"] = float(f"{rise_m:.2g}")
     if "slack_height_m" not in settings:
-        slack_m = _slack_height_m(hanging, mission.slack_height_m)
+        slack_m = _slack_height_m(system, places_m, mission.slack_height_m)
         if slack_m != mission.slack_height_m:
             heights["slack_height_m"] = float(f"{slack_m:.2g}")
     return heights
 
 
-def _slack_height_m(hanging: Hanging, usual_m: float) -> float:
+def _slack_height_m(system: RigSystem, places_m: Array, usual_m: float) -> float:
     """Set-point of the load at which drones in formation are above the standing load."""
-    load = hanging.system.load.collision
-    drones = hanging.system.drones
-    places = hanging.formation.offsets_m(len(drones))
-    lowest_m = float(places[:, 2].min())
+    lowest_m = float(places_m[:, 2].min())
     down_m = max(0.2 * lowest_m, lowest_m - FORMED_UP_M)
     height_m = max(usual_m, -down_m) if down_m > 0.0 else usual_m
+    if system.load is None:
+        return height_m
+    load = system.load.collision
     reach_m = np.hypot(*load.size_m[:2]) / 2.0
-    for drone, (x, y, z) in zip(drones, places, strict=True):
+    for drone, (x, y, z) in zip(system.drones, places_m, strict=True):
         box = drone.collision
         if np.hypot(x, y) < reach_m + np.hypot(*box.size_m[:2]) / 2.0:
             free_m = load.size_m[2] + OVER_LOAD_M - box.bottom_m - z

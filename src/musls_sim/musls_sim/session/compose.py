@@ -17,9 +17,7 @@ from musls_control.mission.delivery import Outlet
 from musls_control.mission.guidance import OFFBOARD, KnownState, guide
 from musls_control.mission.plan import (
     FlightPlan,
-    compile_rig_plan,
     hold_plan,
-    hung,
 )
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.equilibrium import slung_state
@@ -29,8 +27,6 @@ from musls_sim.autopilots import AutopilotSetup
 from musls_sim.imperfections import weakened
 from musls_sim.plants import PLANTS
 from musls_sim.plants.elastic.cables.line import line_of
-from musls_sim.plants.elastic.plant import ElasticPlant
-from musls_sim.plants.elastic.rests import rests_along
 from musls_sim.plants.interface import Plant, PlantSetup
 from musls_sim.plants.trim import turn_rotors
 from musls_sim.scenario.events import CaptureLie, check_hooks
@@ -40,6 +36,7 @@ from musls_sim.session.event_queue import check_triggers
 from musls_sim.session.guidance import Guidance, MissionGuidance
 from musls_sim.session.load_estimation import LoadEstimation
 from musls_sim.session.loop import Observer
+from musls_sim.session.rigs import is_formed, rig_plan, rig_start
 from musls_sim.specs.estimation import TruthSpec
 from musls_sim.specs.physics import BodyState, CableStart, StartSpec
 from musls_sim.wind import Wind
@@ -148,7 +145,8 @@ def streams(seed: int) -> list[np.random.Generator]:
 def _check_start(scenario: Scenario) -> None:
     """Refuse a start that its mission or its cables do not allow."""
     mission = scenario.mission
-    if scenario.start.kind == "equilibrium" and scenario.cable_model != "elastic":
+    is_rig = scenario.cable_model == "massless" and scenario.system.formation is None
+    if scenario.start.kind == "equilibrium" and scenario.cable_model != "elastic" and not is_rig:
         raise ConfigError(
             "start.kind = equilibrium: it is of cable_model = elastic, must be ground, air or "
             f"state with {scenario.cable_model}"
@@ -162,17 +160,17 @@ def _check_start(scenario: Scenario) -> None:
         return
     if scenario.start.kind not in ("ground", "air"):
         return
-    if scenario.hanging is None:
+    if scenario.hanging is None and not (is_formed(scenario) and scenario.system.drones):
         raise ConfigError(
             f"start.kind = {scenario.start.kind}: only a load that drones carry in formation "
-            "(mission.stages) starts so; choose start: state"
+            "(mission.stages) and rigs with drones start so; choose start: state"
             + (" or equilibrium" if scenario.cable_model == "elastic" else "")
         )
 
 
 def build_plant(scenario: Scenario) -> Plant:
     """Build the physics of a scenario."""
-    if scenario.cable_model != "elastic":
+    if scenario.cable_model not in ("elastic", "massless"):
         slung_system(scenario.system, f"cable_model = {scenario.cable_model}")
     scenario.rig.check(scenario.system)
     _check_start(scenario)
@@ -189,9 +187,14 @@ def build_plant(scenario: Scenario) -> Plant:
             )
     else:
         extended_load(scenario.system, f"cable_model = {scenario.cable_model}")
+    system = weakened(scenario.system, scenario.imperfections)
+    if is_formed(scenario):
+        system, start = rig_start(scenario, system)
+    else:
+        start = oriented(scenario)
     setup = PlantSetup(
-        weakened(scenario.system, scenario.imperfections),
-        oriented(scenario),
+        system,
+        start,
         scenario.physics,
         scenario.hanging,
         snaps_taut=any(stage.snaps_taut for stage in scenario.mission.stages),
@@ -199,7 +202,7 @@ def build_plant(scenario: Scenario) -> Plant:
         ground_height_enu_m=scenario.world.level_ground_m,
         surfaces=scenario.world.surfaces,
     )
-    if scenario.start.swing_deg:
+    if setup.start.swing_deg:
         setup = replace(setup, start=swung_out(setup, scenario.cable_model))
     plant = PLANTS[scenario.cable_model](setup)
     if setup.start.kind == "state":
@@ -316,9 +319,5 @@ def _plan(scenario: Scenario, plant: Plant) -> FlightPlan:
     if mission.duration_s is not None:
         return hold_plan(mission, load, state.position_enu_m[1:], yaws[1:])
     if scenario.hanging is None:
-        plan = compile_rig_plan(mission, load, state.position_enu_m[1:], yaws[1:])
-        if not isinstance(plant, ElasticPlant):
-            return plan
-        rests = rests_along(plant, scenario.rig, plan)
-        return hung(plan, rests, follows=not mission.stages)
+        return rig_plan(scenario, plant)
     return scenario.brief.plan_from(load[:3], 0.0, state.position_enu_m[1:].copy())

@@ -37,6 +37,7 @@ from musls_control.px4.allocation import rotor_lag_s
 from musls_control.reference import LoadReference
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import NonNegative, Positive, spec
+from musls_description.hanging.rig_places import equivalent_formation
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.records import TiedToMemory
 from musls_description.system.drone import tip_radius_m
@@ -117,8 +118,7 @@ class PayloadSpec:
 
     def build(self, setup: ControlSetup) -> Controller:
         """Make the controller."""
-        system = formation_of(setup.system, "controller.kind = payload")
-        setup = replace(setup, system=system)
+        setup = _formed(setup)
         if setup.rods:
             self._refuse_cables()
             return RodController(self, setup)
@@ -162,6 +162,21 @@ class PayloadSpec:
                 "controller.output = autopilot cannot fly rigid rods: the autopilot of each drone "
                 "knows only the inertia of this drone; choose controller.output: direct"
             )
+
+
+def _formed(setup: ControlSetup) -> ControlSetup:
+    """The setup with a load that drones carry in formation, of a rig with its equivalent."""
+    what = "controller.kind = payload"
+    system = setup.system
+    if system.formation is not None:
+        return replace(setup, system=formation_of(system, what))
+    equivalent = equivalent_formation(system, what)
+    if setup.formation.places_m is None:
+        raise ConfigError(
+            f"{what}: formation.places_m is missing: where the drones of {system.name} are round "
+            "the load; a start on the ground or in the air finds them"
+        )
+    return replace(setup, system=equivalent, rig=system)
 
 
 class PayloadController(TiedToMemory, Controller):

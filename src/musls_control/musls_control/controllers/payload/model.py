@@ -165,7 +165,7 @@ class PayloadModel:
         self.hooks_m = np.array([drone.cable_attachment_m for drone in system.drones], np.float64)
         self.lengths_m = np.array([cable.length_m for cable in system.cables])
         self.formation_m = setup.formation.offsets_m(n)
-        self.yaws_rad = setup.formation.azimuths_rad(n) + np.pi
+        self.yaws_rad = setup.headings_rad
         self.level_hooks_m = rotate(from_yaw(self.yaws_rad), self.hooks_m)
         self.resting_n = self._resting_forces()
 

@@ -17,6 +17,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_matrix, from_yaw, matrix, wrapped, yaw_of
 from musls_description.system.obstacles import GROUND
+from musls_description.system.slung_system import ElasticLine, RigSystem
 from musls_sim.plants.driving import path_motion, straight
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.elastic.reels import radius_at
@@ -31,11 +32,31 @@ CLEAR_M = 0.05
 """Height of all parts over the ground from which a rig that moves as one hangs as before."""
 
 
-def rests_along(plant: ElasticPlant, drives: RigSpec, plan: FlightPlan) -> Held:
-    """Find how a rig hangs at the rows of a plan; rows after one without rest are as the last."""
+LIGHT_KG = 1e-5
+STIFF_N = 1e8
+"""Mass and stiffness of cables that stand for those without mass and stretch."""
+
+
+def weightless_rig(system: RigSystem) -> RigSystem:
+    """The rig on cables of one straight segment that hardly weigh and stretch."""
+    line = ElasticLine(ea_n=STIFF_N, damping_n_s=0.0)
+    cables = [
+        replace(cable, mass_kg=LIGHT_KG, links=1, elastic=line, material=None)
+        for cable in system.cables
+    ]
+    return replace(system, cables=tuple(cables))
+
+
+def rests_along(
+    plant: ElasticPlant, drives: RigSpec, plan: FlightPlan, begin_s: float = 0.0
+) -> Held:
+    """Find how a rig hangs at the rows of a plan; rows after one without rest are as the last.
+
+    `begin_s`: time of the flight at the first row.
+    """
     k = len(plan.stage)
     rows = np.unique(np.linspace(0, k - 1, min(k, MOST_RESTS)).round().astype(np.int64))
-    times_s = rows / plan.rate_hz
+    times_s = begin_s + rows / plan.rate_hz
     moves = _Moves(plant, drives, times_s)
     rig = copy.deepcopy(plant.rig)
     poses = list[Array]()
@@ -114,13 +135,13 @@ class _Moves:
             shifts[row] = path[at] - rig.bodies[row].position_enu_m
         held_shifts = shifts[self._held]
         shifts[~self._held] = held_shifts.mean(axis=0)  # where to look for what is free
-        before_m = _lowest_m(rig)
+        before_m = lowest_m(rig)
         for cable in rig.cables:
             begin, end = shifts[list(cable.bodies)]
             cable.nodes_enu_m = cable.nodes_enu_m + np.linspace(begin, end, cable.segments + 1)
         for body, shift in zip(rig.bodies, shifts, strict=True):
             body.position_enu_m = body.position_enu_m + shift
-        paid_m = self._out_m[at] - self._out_m[max(at - 1, 0)]
+        paid_m = self._out_m[at] - (self._out_m[at - 1] if at else 0.0)
         winches = list(rig.winches)
         for w, (winch, out_m) in enumerate(zip(winches, paid_m, strict=True)):
             cable = rig.cables[winch.cable - 1]
@@ -133,7 +154,7 @@ class _Moves:
         as_one &= not any_turned
         if as_one and not held_shifts.any():
             return False
-        return not (as_one and min(before_m, _lowest_m(rig)) > CLEAR_M)
+        return not (as_one and min(before_m, lowest_m(rig)) > CLEAR_M)
 
 
 def _turn(rig: Rig, yaws_rad: Array) -> bool:
@@ -155,7 +176,7 @@ def _turn(rig: Rig, yaws_rad: Array) -> bool:
     return any_turned
 
 
-def _lowest_m(rig: Rig) -> float:
+def lowest_m(rig: Rig) -> float:
     """Height of the lowest part over level ground; infinite without ground, -inf if not known."""
     if rig.ground_height_enu_m is None:
         uneven = any(obstacle.name == GROUND for obstacle in rig.obstacles)

@@ -34,7 +34,7 @@ from musls_description.system.slung_system import (
 from musls_sim.plants.elastic.cables.line import LineProperties, Strain
 from musls_sim.plants.elastic.engine import Engine
 from musls_sim.plants.elastic.rig import Rig, RigBody, RigCable
-from musls_sim.plants.interface import given_motion
+from musls_sim.plants.interface import SimulationDiverged, given_motion
 from musls_sim.specs.physics import BodyState, CableStart, StartSpec
 from musls_sim.specs.rig import RigSpec
 
@@ -126,7 +126,9 @@ def fold(span_m: Array, segments: int, length_m: float) -> Array:
         return float(np.hypot(aside, depth_m) + np.hypot(aside, depth_m + up)) - length_m
 
     lowest = max(0.0, -up)
-    depth_m = scipy.optimize.brentq(beyond, lowest, lowest + length_m)
+    depth_m = lowest
+    if beyond(lowest) < 0.0:  # not as long as its span but for rounding
+        depth_m = scipy.optimize.brentq(beyond, lowest, lowest + length_m)
     corners = np.array([np.zeros(3), [*half, -depth_m], span_m])
     arc = np.array([0.0, np.linalg.norm(corners[1]), length_m])
     at = np.linspace(0.0, length_m, segments + 1)
@@ -291,13 +293,19 @@ def _relaxed(rig: Rig) -> tuple[Engine, float]:
 
 def _in_long_steps(rig: Rig) -> tuple[Engine, float]:
     """Relax everything that is free in long steps; the longest steps do not always converge."""
+    best = None
     for step_s in STEPS_S:
         engine = Engine(rig)
         engine.brake_nm[:] = ANY_TORQUE_N_M
-        residual_m_s2 = engine.relax(step_s)
-        if residual_m_s2 < LARGEST_LEFT_M_S2:
+        try:
+            best = engine, engine.relax(step_s)
+        except SimulationDiverged:  # numbers overflow on the way
+            continue
+        if best[1] < LARGEST_LEFT_M_S2:
             break
-    return engine, residual_m_s2
+    if best is None:
+        raise ConfigError("no equilibrium was found: the cables are strained beyond all numbers")
+    return best
 
 
 def _stop(rig: Rig) -> None:

@@ -74,7 +74,7 @@ def collect_wrench(t, body, i, speed):
     if body.near != 0:
         add_corners(body, corners_of(t), solids_of(t), t.friction, wrench)
     loss = -power_of(body, wrench)
-    if i > 0:
+    if 0 < i <= speed.shape[0]:  # a drone
         add_rotors(body, rotors_of(t)[i - 1], speed[i - 1], t.wind, wrench)
     add_inputs(body, body.in_body, body.in_world, wrench)
     t.driven += power_of(body, wrench) + loss
@@ -112,6 +112,28 @@ def move(out, y, h, rate):
         out.omega[k] = y.omega[k] + h * rate.omega[k]
     for k in range(4):
         out.attitude[k] = y.attitude[k] + h * rate.attitude[k]
+
+
+@compiled()
+def point_acceleration(body, point):
+    """Acceleration of a point r of a body: a + alpha x r + w x (w x r), in the world."""
+    w = body.state.omega
+    alpha = body.rate.omega
+    turning = add(cross(alpha, point), cross(w, cross(w, point)))
+    return add(body.rate.velocity, rotate(body.rotation, turning))
+
+
+@compiled()
+def shift(body, way, turn):
+    """Move a state by a way and turn it by a rotation vector in its frame, both tiny."""
+    q = body.state.attitude
+    increase(body.state.position, way)
+    a, b, c = turn
+    q0, q1, q2, q3 = q[0], q[1], q[2], q[3]
+    q[0] -= 0.5 * (a * q1 + b * q2 + c * q3)
+    q[1] += 0.5 * (a * q0 + c * q2 - b * q3)
+    q[2] += 0.5 * (b * q0 + a * q3 - c * q1)
+    q[3] += 0.5 * (c * q0 + b * q1 - a * q2)
 
 
 @compiled()

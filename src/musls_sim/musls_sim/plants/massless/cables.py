@@ -8,9 +8,9 @@ otherwise, the second derivatives of the distances are linear in the tensions,
 
 s the moment of a unit tension about a body's centre, E diagonal, g_k the rows of G, R R^T = J_L^-1.
 Taut cables have d'' = 0: D T = b, positive definite whatever the geometry, because every cable has
-a drone of its own. What couples the cables is the load alone, so six unknowns are enough for any
-number of them (Li et al., "RotorTM", IEEE T-RO 2023, eq. 18 to 21, with drones that are not held in
-their centres of mass):
+a drone of its own (`rig_cables` has those that share drones and other bodies). What couples the
+cables is the load alone, so six unknowns are enough for any number of them (Li et al., "RotorTM",
+IEEE T-RO 2023, eq. 18 to 21, with drones that are not held in their centres of mass):
 
     (I + G^T E^-1 G) y = G^T E^-1 b,   T = E^-1 (b - G y).
 """
@@ -39,7 +39,9 @@ from musls_sim.plants.massless.bodies import (
     follow,
     move_structure,
     place,
+    point_acceleration,
     rod_forces,
+    shift,
 )
 from musls_sim.plants.massless.records import (
     IMPACT,
@@ -48,7 +50,18 @@ from musls_sim.plants.massless.records import (
     TIGHTENED,
     bodies_of,
     cables_of,
+    coupling_of,
+    ends_of,
     events_of,
+)
+from musls_sim.plants.massless.rig_cables import SOFT as RIG_SOFT
+from musls_sim.plants.massless.rig_cables import (
+    find_rig_cables,
+    pull_rig,
+    shift_rig,
+    solve_rig_active,
+    solve_rig_with_factor,
+    sum_rig_pulls,
 )
 from musls_sim.plants.rigid_body import arm_velocity
 
@@ -69,7 +82,7 @@ def rates(t, speed, now):
         return
     free_motion(t, speed, now)
     gather(t, False)
-    solve_active(t.load, cables_of(t))
+    solve_active(t.load, cables_of(t), coupling_of(t))
     share_tensions(t)
 
 
@@ -93,6 +106,9 @@ def free_motion(t, speed, now):
 @compiled()
 def find_cables(t):
     """Direction, gap, rate, free acceleration and levers of all cables."""
+    if len(ends_of(t)) != 0:
+        find_rig_cables(t)
+        return
     bodies = bodies_of(t)
     cables = cables_of(t)
     load = bodies[0]
@@ -128,15 +144,6 @@ def find_cables(t):
 
 
 @compiled()
-def point_acceleration(body, point):
-    """Acceleration of a point r of a body: a + alpha x r + w x (w x r), in the world."""
-    w = body.state.omega
-    alpha = body.rate.omega
-    turning = add(cross(alpha, point), cross(w, cross(w, point)))
-    return add(body.rate.velocity, rotate(body.rotation, turning))
-
-
-@compiled()
 def gather(t, impulses):
     """Set up the problem of the cables that are marked taut, for impulses or tensions."""
     for c in cables_of(t):
@@ -149,6 +156,11 @@ def share_tensions(t):
     """Give the tensions to the cables, and their accelerations to the bodies."""
     bodies = bodies_of(t)
     cables = cables_of(t)
+    if len(ends_of(t)) != 0:
+        for cable in cables:
+            cable.tension = cable.solution
+        pull_rig(t, False)
+        return
     pull_load(t.load, bodies[0].rate)
     for k in range(len(cables)):
         cable = cables[k]
@@ -163,6 +175,9 @@ def share_tensions(t):
 @compiled()
 def pull_states(t):
     """Give load and drones the velocities of the impulses."""
+    if len(ends_of(t)) != 0:
+        pull_rig(t, True)
+        return
     bodies = bodies_of(t)
     cables = cables_of(t)
     pull_load(t.load, bodies[0].state)
@@ -203,8 +218,11 @@ def product(a, b):
 
 
 @compiled()
-def solve_active(load, cables):
+def solve_active(load, cables, rig):
     """Solve D z = b for the active cables, z = 0 for the others."""
+    if rig.shape[1] != 0:
+        solve_rig_active(load, cables, rig)
+        return
     factor = load.factor
     for i in range(6):
         for j in range(i + 1):
@@ -221,22 +239,25 @@ def solve_active(load, cables):
             for k in range(j):
                 s -= factor[i, k] * factor[j, k]
             factor[i, j] = 1.0 / math.sqrt(s) if i == j else s * factor[j, j]
-    solve_with_factor(load, cables)
+    solve_with_factor(load, cables, rig)
 
 
 @compiled()
-def solve_with_factor(load, cables):
+def solve_with_factor(load, cables, rig):
     """Solve the active cables' equations with the present factor."""
+    if rig.shape[1] != 0:
+        solve_rig_with_factor(load, cables, rig)
+        return
     for c in cables:
         c.solution = 0.0
         c.left = c.right
     solve_for_left(load, cables)
     if load.soft != 0:  # with cables that hardly give way rounding leaves much
-        sum_pulls(load, cables)
+        sum_pulls(load, cables, rig)
         for c in cables:
             c.left = c.right - c.own * c.solution - product(c.lever, load.pull)
         solve_for_left(load, cables)
-    sum_pulls(load, cables)
+    sum_pulls(load, cables, rig)
 
 
 @compiled(inlined=True)
@@ -257,8 +278,11 @@ def solve_for_left(load, cables):
 
 
 @compiled()
-def sum_pulls(load, cables):
+def sum_pulls(load, cables, rig):
     """Wrench of all cables on the load, G^T z."""
+    if rig.shape[1] != 0:
+        sum_rig_pulls(load, cables, rig)
+        return
     for i in range(6):
         load.pull[i] = 0.0
     for c in cables:
@@ -280,7 +304,7 @@ def back_substitute(factor, y):
 
 
 @compiled()
-def solve_complementarity(load, cables):
+def solve_complementarity(load, cables, rig):
     """Solve 0 <= z, D z - b >= 0, z (D z - b) = 0 of the taut cables, from those that are active.
 
     All that violate their condition change sides at once while that leaves fewer of them; otherwise
@@ -297,7 +321,7 @@ def solve_complementarity(load, cables):
     fewest = m + 1
     patience = 3
     for _ in range(100 * (m + 1) + 2**m if m < 12 else 5000):
-        solve_active(load, cables)
+        solve_active(load, cables, rig)
         wrong = 0
         last = -1
         for k in range(len(cables)):
@@ -316,7 +340,7 @@ def solve_complementarity(load, cables):
                 cables[k].active = 1 - cables[k].active
     for c in cables:
         c.solution = max(c.solution, 0.0)
-    sum_pulls(load, cables)
+    sum_pulls(load, cables, rig)
 
 
 @compiled()
@@ -378,10 +402,10 @@ def impact(t, now):
             break
         elastic = t.restitution if fastest > BOUNCE_M_S and bounce < 19 else 0.0
         gather(t, True)
-        solve_complementarity(t.load, cables_of(t))
+        solve_complementarity(t.load, cables_of(t), coupling_of(t))
         for c in cables_of(t):
             c.solution *= 1.0 + elastic
-        sum_pulls(t.load, cables_of(t))
+        sum_pulls(t.load, cables_of(t), coupling_of(t))
         pull_states(t)
         for body in bodies_of(t):
             place(body)
@@ -486,14 +510,17 @@ def tensions_by_complementarity(t):
     load = t.load
     noise = t.tension_noise
     gather(t, False)
-    solve_complementarity(load, cables_of(t))
+    solve_complementarity(load, cables_of(t), coupling_of(t))
     share_tensions(t)
     for c in cables_of(t):
         if c.taut != 0 and c.was_taut == 0:
             c.taut = 1 if c.tension > noise else 0
         elif c.taut != 0:
             closing = c.own * c.tension + product(c.lever, load.pull) - c.right
-            c.taut = 1 if c.tension > 0.0 or closing <= noise * c.own else 0
+            least = noise * c.own
+            if len(ends_of(t)) != 0:  # its tension may be determined by how it gives way alone
+                least *= RIG_SOFT
+            c.taut = 1 if c.tension > 0.0 or closing <= least else 0
 
 
 @compiled()
@@ -521,7 +548,7 @@ def capture(t, shallow_m):
 def stop_separation(t):
     """Remove the separation rates of the cables that are marked, by masses."""
     gather(t, True)
-    solve_active(t.load, cables_of(t))
+    solve_active(t.load, cables_of(t), coupling_of(t))
     pull_states(t)
 
 
@@ -535,33 +562,24 @@ def project(t):
     bodies = bodies_of(t)
     cables = cables_of(t)
     load = t.load
+    rig = coupling_of(t)
     for c in cables:
         c.right = c.gap
-    solve_with_factor(load, cables)
-    p = load.pull
-    way = (p[0], p[1], p[2])
-    turn = (p[3], p[4], p[5])
-    _shift(bodies[0], scale(load.linear, way), rotate(load.angular, turn))
-    for k in range(len(cables)):
-        c = cables[k]
-        drone = bodies[k + 1]
-        if drone.free != 0:
-            way = scale(-c.solution * drone.inverse_mass, c.along)
-            _shift(drone, way, scale(-c.solution, c.drone_turn))
+    solve_with_factor(load, cables, rig)
+    if len(ends_of(t)) != 0:
+        shift_rig(t)
+    else:
+        p = load.pull
+        way = (p[0], p[1], p[2])
+        turn = (p[3], p[4], p[5])
+        shift(bodies[0], scale(load.linear, way), rotate(load.angular, turn))
+        for k in range(len(cables)):
+            c = cables[k]
+            drone = bodies[k + 1]
+            if drone.free != 0:
+                way = scale(-c.solution * drone.inverse_mass, c.along)
+                shift(drone, way, scale(-c.solution, c.drone_turn))
     for c in cables:
         c.right = c.rate
-    solve_with_factor(load, cables)
+    solve_with_factor(load, cables, rig)
     pull_states(t)
-
-
-@compiled()
-def _shift(body, way, turn):
-    """Move a state by a way and turn it by a rotation vector in its frame, both tiny."""
-    q = body.state.attitude
-    increase(body.state.position, way)
-    a, b, c = turn
-    q0, q1, q2, q3 = q[0], q[1], q[2], q[3]
-    q[0] -= 0.5 * (a * q1 + b * q2 + c * q3)
-    q[1] += 0.5 * (a * q0 + c * q2 - b * q3)
-    q[2] += 0.5 * (b * q0 + a * q3 - c * q1)
-    q[3] += 0.5 * (c * q0 + b * q1 - a * q2)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from musls_control.estimate import BodyMotion
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.rig_places import Incidence, hanging_m, with_anchors
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
@@ -20,10 +22,13 @@ from musls_description.numerics.rotations import (
     matrix,
     product,
     rotation_vector,
+    yaw_of,
 )
 from musls_description.system.obstacles import AnyObstacle, ground_heights
-from musls_description.system.slung_system import SlungLoadSystem, slung_system
+from musls_description.system.slung_system import RigSystem, slung_system
 from musls_sim.plants.drone_paths import PoseEnds
+from musls_sim.plants.elastic.plant import ElasticPlant
+from musls_sim.plants.elastic.rests import weightless_rig
 from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
     AttachHook,
@@ -45,7 +50,8 @@ from musls_sim.plants.interface import (
 from musls_sim.plants.massless.records import LAYOUT, MAX_EVENTS, SLACKENED, build_records
 from musls_sim.plants.massless.step import move_plant
 from musls_sim.plants.trim import trim_speeds_rad_s
-from musls_sim.specs.physics import CONTROL_PERIOD_S
+from musls_sim.specs.physics import CONTROL_PERIOD_S, BodyState, StartSpec
+from musls_sim.specs.rig import RigSpec
 
 Records = NDArray[np.void]
 
@@ -68,16 +74,17 @@ class LightLinesPlant(Plant):
         moving: Records of what is integrated: load and drones, or the one body that they make.
     """
 
-    system: SlungLoadSystem
+    system: RigSystem
     layout = LAYOUT
     shape_table = "records", "bodies"
     moving: Records
 
     def __init__(
         self,
-        system: SlungLoadSystem,
+        system: RigSystem,
         start: BodyMotion,
         *,
+        held: Collection[int] = (),
         physics_step_s: float | None = None,
         gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
         ground_height_enu_m: float | None = 0.0,
@@ -85,16 +92,18 @@ class LightLinesPlant(Plant):
         restitution: float = 0.0,
         obstacles: Sequence[AnyObstacle] = (),
     ) -> None:
-        """Build the records in the start.
+        """Build the records in the start, of load, drones and anchors.
 
-        The longest time step in the air is 4 ms by default. Rotor speeds, (n_drones, n_rotors), are
-        0 by default; a ground height of None means no ground. `restitution` is the share of the
-        separation rate with which a cable's ends come back after an impact, from 0 to 1.
+        `held` are the anchors, from 1, that do not move. The longest time step in the air is 4 ms
+        by default. Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground height of None
+        means no ground. `restitution` is the share of the separation rate with which a cable's ends
+        come back after an impact, from 0 to 1.
         """
         super().__init__(system, physics_step_s or CONTROL_PERIOD_S, gravity_m_s2)
         self.memory, self.records = build_records(
             system,
             start,
+            held=held,
             gravity_m_s2=gravity_m_s2,
             ground_height_enu_m=ground_height_enu_m,
             step_s=self.physics_step_s,
@@ -108,7 +117,16 @@ class LightLinesPlant(Plant):
         if rotor_speed_rad_s is not None:
             t.speed[:] = rotor_speed_rad_s
         t.end_speed[:] = t.speed
-        self.state = PlantState(t.shown, t.speed, t.force, t.cables["peak"])
+        n = system.n_drones
+        self.state = PlantState(
+            t.shown[: 1 + n],
+            t.speed,
+            t.force,
+            t.cables["peak"],
+            t.shown[1 + n :],
+            np.zeros((len(system.anchors), 6)),
+            np.array([cable.length_m for cable in system.cables]),
+        )
         self._ground = ground_height_enu_m
         uneven = ground_height_enu_m is None or t.solids["ground"].sum() > 1
         self._grounds = t.solids if uneven else None
@@ -166,6 +184,7 @@ class LightLinesPlant(Plant):
 
     def local_state(self) -> LocalState:
         """See `interface.Plant`."""
+        slung_system(self.system, "linear model")
         return LineState(self)
 
     def forget_inputs(self) -> None:
@@ -208,16 +227,19 @@ class MasslessPlant(LightLinesPlant):
     cable_model = "massless"
 
     def _begin(self, start: BodyMotion) -> None:
-        self.held_by = ["both"] * self.system.n_drones
+        self._rows = Incidence.of(self.system).row
+        self.held_by = ["both"] * self.system.n_cables
         self._paths: PoseEnds | None = None
         super()._begin(start)
         gaps = self.records.cables["gap"]
         worst = int(gaps.argmax())
         if gaps[worst] > REACH_M:
             length = self.system.cables[worst].length_m
+            ends = [end.body for end in self.system.ends(worst)]
+            one, other = ("the load" if name == "load" else name for name in ends)
             raise ConfigError(
                 f"cable_{worst + 1} of {length:g} m does not reach over "
-                f"{length + gaps[worst]:.6g} m from the load to drone_{worst + 1}"
+                f"{length + gaps[worst]:.6g} m from {one} to {other}"
             )
 
     @property
@@ -318,19 +340,19 @@ class MasslessPlant(LightLinesPlant):
         miss = float(np.linalg.norm(high - [0.0, 0.0, length] - low))
         if np.linalg.norm(high - low) > length:
             miss = np.inf
-        load = self.records.bodies[0]
-        drone = self.records.bodies[cable + 1]
+        bodies = self.records.bodies[self._rows[cable]]
         velocities = [
             body["velocity"] + np.cross(body["omega"], end - body["position"])
-            for body, end in ((load, low), (drone, high))
+            for body, end in zip(bodies, (low, high), strict=True)
         ]
         return miss, float(np.linalg.norm(velocities[1] - velocities[0]))
 
     def _ends(self, cable: int) -> tuple[Array, Array]:
         """Places of a cable's ends on load and drone, world, (3,) each."""
         points = self.records.cables[cable]
-        load = self.records.bodies[..., 0]
-        drone = self.records.bodies[..., cable + 1]
+        first, second = self._rows[cable]
+        load = self.records.bodies[..., first]
+        drone = self.records.bodies[..., second]
         return (
             load["position"] + load["rotation"] @ points["load_point"],
             drone["position"] + drone["rotation"] @ points["drone_point"],
@@ -554,10 +576,14 @@ def _lay_on(grounds: Records, lines: Array) -> None:
 def build(setup: PlantSetup) -> MasslessPlant:
     """Inextensible cables without mass that go slack and snap taut; compiled, the fastest.
 
-    They start on the ground, hanging in the air, or in a given state.
+    They start on the ground, hanging in the air, or in a given state; rigs, whose anchors hang or
+    do not move, in equilibrium, too.
     """
     physics = setup.physics
-    system = slung_system(setup.system, "cable_model = massless")
+    system = setup.system
+    if system.formation is None or system.winches:
+        return _build_rig(setup)
+    system = slung_system(system, "cable_model = massless")
     make = functools.partial(
         MasslessPlant,
         system,
@@ -580,3 +606,77 @@ def build(setup: PlantSetup) -> MasslessPlant:
         return make(BodyMotion.of(*hanging.on_ground.bodies(system), velocities))
     rest = hanging.on_massless_cables
     return make(BodyMotion.of(*rest.bodies), rotor_speed_rad_s=trim_speeds_rad_s(system, rest))
+
+
+def _build_rig(setup: PlantSetup) -> MasslessPlant:
+    """Several cables to a body, and free or fixed anchors."""
+    system = setup.system
+    physics = setup.physics
+    held = _held_anchors(system, setup.rig)
+    start = setup.start
+    speeds = None
+    if start.kind == "equilibrium":
+        rest = _at_rest(setup, start)
+        motion = BodyMotion(np.vstack([rest.state.motion, rest.state.anchor_motion]))
+        speeds = rest.state.rotor_speed_rad_s
+    else:
+        moving = given_motion(system, start)
+        motion = BodyMotion.zeros(1 + system.n_drones + len(system.anchors))
+        motion.data[: 1 + system.n_drones] = moving.data
+        for row, anchor in zip(motion.data[1 + system.n_drones :], system.anchors, strict=True):
+            row[:3] = anchor.position_enu_m
+            row[6:10] = anchor.orientation_wxyz
+    try:
+        return MasslessPlant(
+            system,
+            motion,
+            held=held,
+            physics_step_s=step_s(system, physics, order=4),
+            gravity_m_s2=physics.gravity_m_s2,
+            rotor_speed_rad_s=speeds,
+            restitution=physics.cable_restitution,
+            ground_height_enu_m=setup.ground_height_enu_m,
+            obstacles=setup.surfaces,
+        )
+    except ConfigError as error:
+        raise ConfigError(f"start.drones: {error}") from None
+
+
+def _at_rest(setup: PlantSetup, start: StartSpec) -> ElasticPlant:
+    """A rig at rest on cables that hardly weigh and stretch."""
+    system = setup.system
+    if start.load is None and len(start.drones or ()) == system.n_drones:
+        free = [i for i in range(1, len(system.anchors) + 1) if setup.rig.free(i)]
+        first = 1 + system.n_drones
+        bodies = np.zeros((first + len(system.anchors), 3))
+        bodies[1:first] = [drone.position_enu_m for drone in start.drones or ()]
+        for row, anchor in zip(bodies[first:], system.anchors, strict=True):
+            row[:] = anchor.position_enu_m
+        turns = np.array([drone.attitude_wxyz for drone in start.drones or ()]).reshape(-1, 4)
+        yaws = np.zeros(len(bodies))
+        yaws[1:first] = yaw_of(turns)
+        hangs = hanging_m(system, free, bodies, yaws)
+        system = with_anchors(system, free, hangs[first:])
+        start = replace(start, load=BodyState(position_enu_m=tuple(hangs[0].tolist())))
+    gravity = setup.physics.gravity_m_s2
+    return ElasticPlant(weightless_rig(system), start, gravity_m_s2=gravity, drives=setup.rig)
+
+
+def _held_anchors(system: RigSystem, drives: RigSpec) -> list[int]:
+    """Numbers of the anchors that do not move; refuses what lines without mass cannot be."""
+    numbers = range(1, len(system.anchors) + 1)
+    driven = [i for i in numbers if f"anchor_{i}" in drives.anchors and not drives.free(i)]
+    clamped = any(end.clamped for k in range(system.n_cables) for end in system.ends(k))
+    for is_there, what in (
+        (system.load is None, "no load"),
+        (bool(system.winches), "winches"),
+        (bool(system.pulleys), "pulleys"),
+        (bool(driven), f"rig.anchors.anchor_{driven[0] if driven else 1} that is driven"),
+        (clamped, "clamped cable ends"),
+    ):
+        if is_there:
+            raise ConfigError(
+                f"cable_model = massless: system {system.name} has {what}; choose cable_model: "
+                "elastic"
+            )
+    return [i for i in numbers if not drives.free(i)]

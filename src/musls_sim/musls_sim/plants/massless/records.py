@@ -5,17 +5,18 @@ Compiled functions find all of them from one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from musls_control.estimate import BodyMotion
+from musls_description.hanging.rig_places import Incidence
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.layout import Field, Layout, Number, Tables
 from musls_description.system.drone import Drone
 from musls_description.system.obstacles import SOLID, AnyObstacle
-from musls_description.system.slung_system import Load, SlungLoadSystem
+from musls_description.system.slung_system import Anchor, Load, RigSystem
 from musls_sim.plants.rigid_body import (
     CONTACT,
     CORNER,
@@ -100,6 +101,17 @@ CABLE = np.dtype(
     align=True,
 )
 
+RIG_END = np.dtype(
+    [
+        ("body", np.int64),  # its row
+        ("point", float, 3),  # in the body's frame
+        ("arm", float, 3),  # moment of a unit tension, its frame
+        ("turn", float, 3),  # and the angular acceleration by it
+    ],
+    align=True,
+)
+"""One of the two ends of a cable of a rig."""
+
 LOAD = np.dtype(
     [
         ("linear", float),  # one over the root of its mass
@@ -158,17 +170,24 @@ LAYOUT = Layout(
         Number("rigid", int, "1 for rods: the whole moves, and its parts with it"),
     ],
     [
-        Field("bodies", ("n_bodies",), BODY, "load, then drones"),
+        Field("bodies", ("n_bodies",), BODY, "load, drones, anchors"),
         Field("whole", (), BODY, "load and drones joined by rigid rods"),
         Field("moving", ("n_moving",), BODY, "bodies that are integrated", "bodies"),
         Field("cables", ("n_cables",), CABLE, "cables or rods"),
+        Field("ends", ("n_rig_cables", 2), RIG_END, "their ends, of a rig"),
+        Field(
+            "coupling",
+            (2, "n_rig_cables", "n_rig_cables"),
+            float,
+            "effect of tensions on distances, of a rig, and room for its factor",
+        ),
         Field("corners", ("n_corners",), CORNER, "eight a body and surface"),
         Field("rotors", ("n_drones", "n_rotors"), ROTOR, "rotors of the drones"),
         Field("events", (MAX_EVENTS,), EVENT, "events of the period"),
         Field("speed", ("n_drones", "n_rotors"), float, "of rotors at the period's begin [rad/s]"),
         Field("middle_speed", ("n_drones", "n_rotors"), float, "in the middle of the step"),
         Field("end_speed", ("n_drones", "n_rotors"), float, "at its end"),
-        Field("shown", ("n_bodies", 16), float, "`PlantState.motion`"),
+        Field("shown", ("n_bodies", 16), float, "`PlantState.motion`, then `anchor_motion`"),
         Field("force", ("n_cables", 2, 3), float, "`PlantState.cable_force_n`"),
         Field("command", ("n_drones", "n_rotors"), float, "speeds that are commanded"),
         Field("solids", ("n_solids",), SOLID, "ground and obstacles"),
@@ -180,6 +199,8 @@ bodies_of = LAYOUT.opener("bodies")
 whole_of = LAYOUT.opener("whole")
 moving_of = LAYOUT.opener("moving")
 cables_of = LAYOUT.opener("cables")
+ends_of = LAYOUT.opener("ends")
+coupling_of = LAYOUT.opener("coupling")
 corners_of = LAYOUT.opener("corners")
 rotors_of = LAYOUT.opener("rotors")
 events_of = LAYOUT.opener("events")
@@ -201,7 +222,7 @@ def keep_inputs(t, wind, in_body, in_world):
     for k in range(3):
         changed |= old_wind[k] != wind[k]
         old_wind[k] = wind[k]
-    for i in range(len(bodies)):
+    for i in range(in_body.shape[0]):
         body = bodies[i]
         for k in range(6):
             changed |= body.in_body[k] != in_body[i, k] or body.in_world[k] != in_world[i, k]
@@ -226,9 +247,10 @@ NOISE = 1e-12
 
 
 def build_records(
-    system: SlungLoadSystem,
+    system: RigSystem,
     start: BodyMotion,
     *,
+    held: Collection[int] = (),
     gravity_m_s2: float,
     ground_height_enu_m: float | None,
     step_s: float,
@@ -237,20 +259,28 @@ def build_records(
 ) -> tuple[Array, Tables]:
     """Records of a system in its start: their memory, and the tables of `LAYOUT` there.
 
-    Of the cables only the lengths count. `step_s` is the longest step, a ground height of None
-    means no ground; for `restitution` see `MasslessPlant`.
+    Of the cables only the lengths count. `held` are the anchors, from 1, that do not move;
+    `step_s` is the longest step, a ground height of None means no ground; for `restitution` see
+    `MasslessPlant`.
     """
-    parts: list[Load | Drone] = [system.load, *system.drones]
+    assert system.load is not None  # checked before
+    parts: list[Load | Drone | Anchor] = [system.load, *system.drones, *system.anchors]
+    shared = system.n_cables if system.formation is None else 0
     solids = surfaces_of(ground_height_enu_m, obstacles)
-    corners = corner_records([part.collision.corners_m for part in parts], len(solids))
+    corners_m = [_corners_m(part) for part in parts]
+    corners = corner_records(corners_m, len(solids))
     bodies = np.zeros(len(parts), BODY)
-    for i, (body, part) in enumerate(zip(bodies, parts, strict=True)):
-        _write_body(body, part, 8 * len(solids) * i, 8 * len(solids))
+    first = 0
+    for body, part, own_m in zip(bodies, parts, corners_m, strict=True):
+        _write_body(body, part, own_m, first, len(own_m) * len(solids))
+        first += len(own_m) * len(solids)
     state = bodies["state"]
     state["position"] = start.position_enu_m
     state["velocity"] = start.velocity_enu_m_s
     state["attitude"] = start.orientation_wxyz
     state["omega"] = start.omega_body_rad_s
+    for number in held:
+        _hold(bodies[system.n_drones + number])
     memory, t = LAYOUT.build(
         {
             "gravity": gravity_m_s2,
@@ -258,12 +288,16 @@ def build_records(
             "restitution": restitution,
             "step": step_s,
             "contact_step": min(
-                contact_step_s(p.mass_kg, _turning(p), p.collision.corners_m) for p in parts
+                contact_step_s(p.mass_kg or 0.0, _turning(p), own_m)
+                for p, own_m in zip(parts, corners_m, strict=True)
+                if len(own_m)
             ),
             "tension_noise": NOISE * bodies["mass"].sum() * gravity_m_s2,
             "wind": np.nan,
             "bodies": bodies,
             "cables": _cables(system, parts),
+            "ends": _rig_ends(system) if shared else np.zeros((0, 2), RIG_END),
+            "coupling": np.zeros((2, shared, shared)),
             "corners": corners,
             "rotors": rotor_records(system),
             "solids": solids,
@@ -276,38 +310,66 @@ def build_records(
     return memory, t
 
 
-def _write_body(body: np.void, part: Load | Drone, first_corner: int, corners: int) -> None:
-    inertia = np.array(part.inertia_kg_m2)
-    body["mass"] = part.mass_kg
-    body["inverse_mass"] = 1.0 / part.mass_kg
+def _corners_m(part: Load | Drone | Anchor) -> Array:
+    """Corners with which a part touches things, (8, 3); an anchor may have none, (0, 3)."""
+    return np.zeros((0, 3)) if part.collision is None else part.collision.corners_m
+
+
+def _write_body(
+    body: np.void, part: Load | Drone | Anchor, corners_m: Array, first_corner: int, corners: int
+) -> None:
+    inertia = np.array(part.inertia_kg_m2 or np.zeros((3, 3)))
+    mass_kg = part.mass_kg or 1.0  # of an anchor that is held
+    body["mass"] = mass_kg
+    body["inverse_mass"] = 1.0 / mass_kg
     body["free"] = 1
     body["inertia"] = inertia
-    body["drag"] = part.drag_n_s_m
+    if not isinstance(part, Anchor):
+        body["drag"] = part.drag_n_s_m
     if inertia.any():  # a point mass does not turn
         body["inverse_inertia"] = np.linalg.inv(inertia)
-    body["stiffness"], body["damping"] = feet_constants(
-        part.mass_kg, _turning(part), part.collision.corners_m
-    )
-    body["radius"] = np.linalg.norm(part.collision.corners_m, axis=1).max()
+    if len(corners_m):
+        body["stiffness"], body["damping"] = feet_constants(mass_kg, _turning(part), corners_m)
+    body["radius"] = np.linalg.norm(corners_m, axis=1).max(initial=0.0)
     body["first_corner"] = first_corner
     body["corners"] = corners
 
 
-def _cables(system: SlungLoadSystem, parts: list[Load | Drone]) -> Records:
-    rows = np.zeros(system.n_drones, CABLE)
+def _hold(body: np.void) -> None:
+    """Make an anchor stay where it is."""
+    body["free"] = 0
+    body["inverse_mass"] = 0.0
+    body["inverse_inertia"] = 0.0
+    body["corners"] = 0
+    body["path"][0] = body["state"]["position"]
+    body["attitude"] = body["state"]["attitude"]
+
+
+def _cables(system: RigSystem, parts: list[Load | Drone | Anchor]) -> Records:
+    rows = np.zeros(system.n_cables, CABLE)
     least = [float(np.linalg.eigvalsh(_turning(p))[0]) for p in parts]
-    for i, (row, cable, drone) in enumerate(zip(rows, system.cables, system.drones, strict=True)):
-        ends = np.array(system.load.cable_attachments_m[i]), np.array(drone.cable_attachment_m)
+    incidence = Incidence.of(system)
+    for i, (row, cable) in enumerate(zip(rows, system.cables, strict=True)):
+        (first, second) = incidence.row[i]
+        ends = incidence.point_m[i]
         row["length"] = cable.length_m
         (row["load_point"], row["drone_point"]) = ends
         across = 1.0 / cable.length_m
         arms = [float(np.linalg.norm(end)) for end in ends]
-        row["load_spin"] = arms[0] / least[0] + across / system.load.mass_kg
-        row["drone_spin"] = arms[1] / least[1 + i] + across / drone.mass_kg
+        row["load_spin"] = arms[0] / least[first] + across / (parts[first].mass_kg or np.inf)
+        row["drone_spin"] = arms[1] / least[second] + across / (parts[second].mass_kg or np.inf)
     return rows
 
 
-def _turning(part: Load | Drone) -> Array:
+def _rig_ends(system: RigSystem) -> Records:
+    incidence = Incidence.of(system)
+    ends = np.zeros((system.n_cables, 2), RIG_END)
+    ends["body"] = incidence.row
+    ends["point"] = incidence.point_m
+    return ends
+
+
+def _turning(part: Load | Drone | Anchor) -> Array:
     """Inertia, for a point mass a very large one."""
-    inertia = np.array(part.inertia_kg_m2)
+    inertia = np.array(part.inertia_kg_m2 or np.zeros((3, 3)))
     return inertia if inertia.any() else 1e9 * np.eye(3)
