@@ -420,7 +420,10 @@ def _check(session: Session) -> dict[str, Any] | None:
 
 
 def separation(session: Session, watch: SeparationWatch) -> dict[str, Any] | None:
-    """Smallest distance of the drones in flight, and in the plan."""
+    """Smallest distance of rotor tips [m] in the flight, its place, and that in the plan.
+
+    None where there is one drone only.
+    """
     closest = watch.closest
     plan_separation = None
     if isinstance(session.guidance, MissionGuidance):

@@ -452,7 +452,10 @@ def check_slack(hanging: Hanging, brief: Brief) -> Finding | None:
 
 
 def check_wind(hanging: Hanging, brief: Brief) -> Finding | None:
-    """Wind in which the drones cannot hold position, gusts of two standard deviations included."""
+    """Warn of a wind, gusts of two standard deviations included, that the drones cannot resist.
+
+    None where they hold their places.
+    """
     wind = brief.wind
     system = hanging.system
     gust = 2.0 * np.array(wind.gust_std_m_s)

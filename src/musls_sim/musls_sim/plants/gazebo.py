@@ -427,7 +427,10 @@ class GazeboPlant(Plant):
         return np.vstack([self._links["position"][first:drone], top["position"] + hook])
 
     def cable_end_rotations(self, index: int) -> Array:
-        """See `interface.Plant`."""
+        """Rotations of a cable's rigid links at load and drone, world, (2, 3, 3), if it has any.
+
+        See `interface.Plant`.
+        """
         ends = [self._first[index], self._drone[index] - 1]
         return self._links["rotation"][ends]
 

@@ -149,7 +149,10 @@ class RigidRodsPlant(LightLinesPlant):
 
     @property
     def compiled_step(self) -> CompiledStage | None:
-        """See `interface.Plant`."""
+        """Compiled function of a `STEP` that does `step` but for `account`; None: Python is needed.
+
+        See `interface.Plant`.
+        """
         return move_plant if self._has(RigidRodsPlant.step) else None
 
     def step(self, inputs: PlantInputs) -> None:

@@ -254,7 +254,7 @@ class Downwash(CompiledModel):
     air_density_kg_m3: Positive = 1.225
 
     def build(self, air: Air) -> Any:
-        """See `CompiledModel`."""
+        """Make what its stage works on, by the names in `WORLD`; see `CompiledModel`."""
         system = air.system
         rho = self.air_density_kg_m3
         wakes = np.zeros(air.rotors.shape, WAKE)
@@ -456,7 +456,7 @@ class GroundEffect(CompiledModel):
     propeller_radius_m: Positive | None = None
 
     def build(self, air: Air) -> Any:
-        """See `CompiledModel`."""
+        """Make what its stage works on, by the names in `WORLD`; see `CompiledModel`."""
         radius_m = [_radius_m(drone, self.propeller_radius_m) for drone in air.system.drones]
         near = np.array([(r, self.body_lift) for r in radius_m], NEAR_GROUND)
         return {"near_ground": near, "grounds": air.grounds}

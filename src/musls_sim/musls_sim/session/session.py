@@ -256,7 +256,7 @@ class Session(TiedToMemory, Flight):
                 raise ConfigError(f"contingency.hook = release: {error}; or hook: hold") from None
 
     def set_stages(self, stages: Sequence[Stage]) -> None:
-        """See `Loop.set_stages`."""
+        """Set the stages, in their order; see `Loop.set_stages`."""
         super().set_stages(stages)
         self._runs: Runs | None = None
 

@@ -205,7 +205,10 @@ class ElasticPlant(Engine):
 
     @property
     def compiled_step(self) -> CompiledStage | None:
-        """See `interface.Plant`."""
+        """Compiled function of a `STEP` that does `step` but for `account`; None: Python is needed.
+
+        See `interface.Plant`.
+        """
         plain = self._motion is None and not self._memories
         return move_plant if plain and self._has(ElasticPlant.step) else None
 
@@ -225,13 +228,19 @@ class ElasticPlant(Engine):
             self._note_reaction()
 
     def account(self, verdict: int, inputs: PlantInputs | None = None, periods: int = 1) -> None:
-        """See `interface.Plant.account`."""
+        """Take note of periods that compiled code advanced, and of how the last of them ended.
+
+        See `interface.Plant.account`.
+        """
         super().account(verdict, inputs, periods)
         if len(self.breaks) > self._breaks_told:
             self._tell_breaks()
 
     def set_rotor_speeds(self, speed_rad_s: Array) -> None:
-        """See `interface.Plant`."""
+        """Set the rotor speeds, (n_drones, n_rotors), and find the forces of the start again.
+
+        See `interface.Plant`.
+        """
         super().set_rotor_speeds(speed_rad_s)
         self.restart()
 
@@ -362,7 +371,10 @@ class ElasticPlant(Engine):
         return np.array(self.nodes_enu_m(index))
 
     def segment_tensions_n(self, index: int) -> Array:
-        """See `interface.Plant`."""
+        """Tension in the middle of each link or segment of cable `index` (from 0), (links,) [N].
+
+        See `interface.Plant`.
+        """
         return np.array(self.tensions_n(index))
 
     @property

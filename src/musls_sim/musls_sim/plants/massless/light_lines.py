@@ -142,7 +142,10 @@ class LightLinesPlant(Plant):
         self._start_j = self.energy_j
 
     def set_rotor_speeds(self, speed_rad_s: Array) -> None:
-        """See `interface.Plant`."""
+        """Set the rotor speeds, (n_drones, n_rotors), and find the forces of the start again.
+
+        See `interface.Plant`.
+        """
         super().set_rotor_speeds(speed_rad_s)
         self.records.end_speed[:] = speed_rad_s
         self._find_forces()
@@ -183,7 +186,7 @@ class LightLinesPlant(Plant):
         self.forget_inputs()
 
     def local_state(self) -> LocalState:
-        """See `interface.Plant`."""
+        """Coordinates around the present state, for linear models; see `interface.Plant`."""
         slung_system(self.system, "linear model")
         return LineState(self)
 
@@ -244,7 +247,10 @@ class MasslessPlant(LightLinesPlant):
 
     @property
     def compiled_step(self) -> CompiledStage | None:
-        """See `interface.Plant`."""
+        """Compiled function of a `STEP` that does `step` but for `account`; None: Python is needed.
+
+        See `interface.Plant`.
+        """
         return move_plant if self._motion is None and self._has(MasslessPlant.step) else None
 
     def step(self, inputs: PlantInputs) -> None:
@@ -327,7 +333,7 @@ class MasslessPlant(LightLinesPlant):
         self.held_by[i] = next_holder if holder in ("both", next_holder) else "nobody"
 
     def hook_is_open(self, cable: int) -> bool:
-        """See `interface.Plant`."""
+        """Whether a cable (from 0) has let go of the load; see `interface.Plant`."""
         return self.held_by[cable] == "drone"
 
     def hook_gap(self, cable: int) -> tuple[float, float]:
@@ -442,7 +448,10 @@ class LineState(LocalState):
         return reach / np.linalg.norm(reach, axis=1)[:, None], rate / length
 
     def move(self, shift: Array, rate_shift: Array) -> None:
-        """See `interface.LocalState`."""
+        """Set the plant to the first state moved by these, (n,) each; rotors as they were.
+
+        See `interface.LocalState`.
+        """
         plant = self._plant
         n = self._free
         plant.memory[:] = self._kept
@@ -471,7 +480,10 @@ class LineState(LocalState):
         plant.forget_inputs()
 
     def read(self) -> tuple[Array, Array]:
-        """See `interface.LocalState`."""
+        """Coordinates and rates minus those of the first state, (n,) each.
+
+        See `interface.LocalState`.
+        """
         n = self._free
         y = self._plant.moving["state"]
         first = self._first
@@ -501,7 +513,10 @@ class LineState(LocalState):
         return shift, rates - self._rates
 
     def advance(self, inputs: PlantInputs, time_s: float) -> None:
-        """See `interface.LocalState`."""
+        """Advance the plant by a short time, in one step, with the inputs held.
+
+        See `interface.LocalState`.
+        """
         self._plant._advance(inputs, time_s)
 
 

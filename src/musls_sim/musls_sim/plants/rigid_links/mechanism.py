@@ -834,7 +834,7 @@ def place_even(body, rows, angle, x, y, z):
 
 @compiled()
 def turned_axes(q, x, y, z):
-    """Columns of the product of a frame with the rotation of a quaternion."""
+    """Axes of a frame after a rotation in it: the columns of F R, with F = (x, y, z), R of q."""
     a1, a2, a3, b1, b2, b3, c1, c2, c3 = body_axes_in_world(q)
     return (
         add(add(scale(a1, x), scale(a2, y)), scale(a3, z)),
