@@ -120,3 +120,16 @@ def test_foreign_files(csv, content, capsys):
     assert main(["view", "foreign.txt", "--gif"]) == 2
     assert "foreign.txt" in capsys.readouterr().err
     assert sorted(os.listdir()) == ["foreign.txt", "real.csv"]
+
+
+def test_help_has_sections_and_leaves_old_options_out(capsys):
+    assert main(["view", "--help"]) == 0
+    text = capsys.readouterr().out
+    parts = re.split(r"^([A-Z][^\n]*):\n", text.split("Options:")[1], flags=re.M)
+    sections = dict(zip(parts[1::2], parts[2::2], strict=False))
+    assert {"Files", "The picture", "What the recording does not say of itself"} <= {*sections}
+    own = [parts[0], sections["Files"], sections["The picture"]]
+    assert len(re.findall(r"^  --", "\n".join(own), re.M)) <= 13
+    assert not {"--azimuth", "--html ", "--save", "--skip-with"} & {
+        *re.findall(r"--[a-z-]+ ?", text)
+    }

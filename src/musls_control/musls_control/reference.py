@@ -49,9 +49,11 @@ class LoadReference(ShownResult):
     within_reach: tuple[Array, Array] | None = None
 
     def coming(self, after_s: Array) -> tuple[Array, Array]:
-        """Derivatives, (k, 5, 4), and tilts, (k, 5, 2), at times from now on [s], (k,).
+        """Future of the reference at times after now [s], (k,).
 
-        Where the whole reference is not known, velocity and yaw rate go on as they are now.
+        Returns derivatives of orders 0 to 4 of x, y, z (ENU) and yaw, (k, 5, 4), and of roll and
+        pitch, (k, 5, 2). Where the whole reference is not known, velocity and yaw rate go on as
+        they are now.
         """
         if self.whole is not None:
             reference, now_s = self.whole
@@ -170,7 +172,10 @@ class Rest(Trajectory):
     duration_s: float = 0.0
 
     def derivatives(self, time_s: Array) -> Array:
-        """See `Trajectory.derivatives`."""
+        """Poses at times in [0, duration_s] with four exact time derivatives, (k, 5, 4).
+
+        See `Trajectory.derivatives`.
+        """
         return at_rest(np.broadcast_to(self.place, (len(time_s), 4)))
 
 
@@ -188,7 +193,10 @@ class StraightMove(Trajectory):
     duration_s: float
 
     def derivatives(self, time_s: Array) -> Array:
-        """See `Trajectory.derivatives`."""
+        """Poses at times in [0, duration_s] with four exact time derivatives, (k, 5, 4).
+
+        See `Trajectory.derivatives`.
+        """
         return polyline(time_s, np.array([0.0, self.duration_s]), np.stack([self.start, self.end]))
 
 
@@ -206,7 +214,10 @@ class Polyline(Trajectory):
     duration_s: float
 
     def derivatives(self, time_s: Array) -> Array:
-        """See `Trajectory.derivatives`."""
+        """Poses at times in [0, duration_s] with four exact time derivatives, (k, 5, 4).
+
+        See `Trajectory.derivatives`.
+        """
         return polyline(time_s, self.times_s, self.poses)
 
 

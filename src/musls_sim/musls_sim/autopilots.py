@@ -129,4 +129,7 @@ def build(setup: AutopilotSetup) -> Px4Cascade:
             trim_throttle(scenario.system, setup.state.rotor_speed_rad_s),
             thrust / np.linalg.norm(thrust, axis=1, keepdims=True),
         )
+    elif scenario.hanging is not None and (ground := scenario.hanging.ground) is not None:
+        places = setup.state.position_enu_m[1:]
+        cascade.stand_on(np.array([ground.height_m(x, y) for x, y, _ in places]))
     return cascade

@@ -186,7 +186,7 @@ class DroneLinks:
         self._lost_links: dict[int, _LostLink] = {}
 
     def refusal(self) -> str | None:
-        """Why no link can be lost in this flight, None if it can."""
+        """Why no drone can lose its radio link in this flight, None if one can."""
         if not self._guided:
             return (
                 "your own controller commands the drones directly; choose "

@@ -55,7 +55,7 @@ def wrench_of(model, air):
     wrench, own = np.zeros((1 + air.system.n_drones, 6)), model.build(air)
     acts = air.state.motion, air.rotors, air.state.rotor_speed_rad_s
     if isinstance(model, GroundEffect):
-        add_ground_effect(*acts, own["near_ground"], wrench)
+        add_ground_effect(*acts, own["near_ground"], own["grounds"], wrench)
     else:
         law = own["downwash"][0]
         add_downwash(*acts, air.wind_enu_m_s, law, own["wakes"], own["wake_cells"], wrench)

@@ -19,6 +19,7 @@ from musls_description.system.obstacles import (
     PLANE,
     GateObstacle,
     PlaneObstacle,
+    WorldSpec,
     depth_and_normal,
     nearest_point,
     solid,
@@ -139,10 +140,10 @@ def test_what_stands_on_an_obstacle_may_and_what_is_inside_is_refused():
     table = lambda top_m: PlaneObstacle(  # noqa: E731
         name="table", point_enu_m=(0.0, 0.0, top_m), normal_enu=(0.0, 0.0, 1.0)
     )
-    watch = CollisionWatch(session.plant, [table(bottom_m)])
+    watch = CollisionWatch(session.plant, WorldSpec(obstacles=(table(bottom_m),)))
     assert not watch.look(0)
     with pytest.raises(ConfigError, match="load and obstacle table overlap at the start: place"):
-        CollisionWatch(session.plant, [table(bottom_m + 0.02)])
+        CollisionWatch(session.plant, WorldSpec(obstacles=(table(bottom_m + 0.02),)))
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,8 @@ def above_ground(recording: Recording, setpoint: PoseTrack) -> PoseTrack:
     """Raise the load's set-points that lie below the ground to where it stands.
 
     Before the lift and after the lowering the formation flies for set-points below the ground, so
-    that the cables hang slack; that the load does not follow them there is no error.
-    Without a stage `spool_up` nothing is known of the ground.
+    that the cables hang slack: a load that does not follow them makes no error. Heights alone
+    change; without a stage `spool_up` the ground is not known, and none does.
     """
     standing_m = standing_height_m(recording)
     if standing_m is None:

@@ -73,9 +73,11 @@ def _bounds_enu_m(comparison: StageComparison) -> np.ndarray:
 
 
 def mean_pose_figure(comparison: StageComparison, body: str) -> Figure:
-    """Draw a body's mean pose: x, y, z left; roll, pitch, yaw right (Fig. 8).
+    """Draw the mean pose over the cycles of a stage, of the real and the simulated flight.
 
-    With the band of many simulated flights, else with the 95 % confidence of both means.
+    Over the time of a cycle [s]: x, y, z [m] left, roll, pitch, yaw [deg] right (Goodman et al.,
+    Fig. 8). With the band of many simulated flights where there are any, else with the 95 %
+    confidence of both means.
     """
     (sim,) = style.body_handles([body])
     sim.set_label(f"{style.label(body)}, sim")

@@ -190,9 +190,9 @@ def _obstacles_beside(path: Path) -> Sequence[AnyObstacle]:
     scenario = folder_of_run(path) / "scenario.yaml"
     data = parse_yaml(read_text(scenario), str(scenario)) if scenario.is_file() else {}
     world = data.get("world") if isinstance(data, Mapping) else None
-    if not (isinstance(world, Mapping) and world.get("obstacles")):
+    if not (isinstance(world, Mapping) and (world.get("obstacles") or world.get("ground"))):
         return ()
-    return build(WorldSpec, world, str(scenario)).obstacles
+    return build(WorldSpec, world, str(scenario)).surfaces
 
 
 def _read(path: Path, options: ReadOptions) -> Recording:

@@ -208,7 +208,7 @@ class ReplayResult(LoadPrediction):
     attitude_miss_rad: float
 
     def shown(self) -> Iterator[str | Table]:
-        """Error of the predicted load, then cables."""
+        """Errors of the predicted place and attitude, then the largest tension of each cable."""
         yield from super().shown()
         rows = [(f"cable {i}", f"{n:.1f}") for i, n in enumerate(self.max_tension_n, start=1)]
         yield Table(("", "largest tension [N]"), rows)

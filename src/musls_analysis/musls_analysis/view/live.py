@@ -77,7 +77,7 @@ class LiveView(MemoryRecorder):
         self._name = session.scenario.name
         self._stream = stream
         self._next_s = 0.0
-        self._obstacles = session.scenario.world.obstacles
+        self._obstacles = session.scenario.world.surfaces
         self._look = SubjectStyle(scale=TensionScale(round_up(max(_WEIGHTS_SHOWN * share_n, 1.0))))
         self._visible_names: set[str] = set()
 

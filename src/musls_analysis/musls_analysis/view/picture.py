@@ -26,7 +26,14 @@ from musls_analysis.figures import style
 from musls_analysis.recordings.recording import LOAD, RecordedStage
 from musls_analysis.view.chart import SMALL, TensionScale, draw_strip, strip_series, tension_scale
 from musls_description.config.errors import ConfigError
-from musls_description.system.obstacles import SHOWN_BEYOND_M, shown_faces
+from musls_description.numerics.arrays import Records
+from musls_description.system.obstacles import (
+    SHOWN_BEYOND_M,
+    SOLID,
+    ground_heights,
+    grounds_of,
+    shown_faces,
+)
 
 _LEFT_PX = 60.0
 _RIGHT_PX = 30.0
@@ -333,7 +340,7 @@ def _setpoint_pieces(
             yield FlatPiece(to_world(line), edge, 0.9, alpha=0.75, dash=_SETPOINT)
 
 
-# ---------- Ground at z = 0: a grid that fades away, and shadows straight below the bodies
+# ---------- The ground: a grid that fades away, and shadows straight below the bodies
 
 _GRID, _AXES = "#8b98a8", {"x": "#c0392b", "y": "#2e8b57"}
 _SHADOW = np.array(to_rgb("#1f2933"))
@@ -359,9 +366,18 @@ def _grid(low_m: np.ndarray, high_m: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return lines[strength > 0.01], strength[strength > 0.01]
 
 
-def _shadow(points_enu_m: np.ndarray) -> FlatPiece:
+def _on_ground(points_enu_m: np.ndarray, grounds: Records) -> np.ndarray:
+    """Points of the ground below or above others, (..., 3)."""
+    points = points_enu_m * [1.0, 1.0, 0.0]
+    if len(grounds):
+        heights = ground_heights(grounds, np.ascontiguousarray(points).reshape(-1, 3))
+        points[..., 2] = heights.reshape(points.shape[:-1])
+    return points
+
+
+def _shadow(points_enu_m: np.ndarray, grounds: Records) -> FlatPiece:
     """The ground below the convex hull of a body's points (n, 3)."""
-    flat = points_enu_m * [1.0, 1.0, 0.0]
+    flat = _on_ground(points_enu_m, grounds)
     with suppress(scipy.spatial.QhullError, ValueError):  # seen edge on, or not known
         flat = flat[scipy.spatial.ConvexHull(flat[:, :2]).vertices]
     return FlatPiece(flat, _SHADOW, 0.0, _SHADOW, 0.13)
@@ -447,6 +463,9 @@ class Picture:
         """
         self._options = options or PictureOptions()
         self._subjects = subjects
+        surfaces = subjects[0].recording.obstacles
+        is_flat = not any(getattr(surface, "ground", False) for surface in surfaces)
+        self._grounds = np.zeros(0, SOLID) if is_flat else grounds_of(surfaces)
         self._looks, self._scale = subject_styles(subjects, window_s)
         self._staged = scene.staged_subject(subjects)
         self._series, title = strip_series(subjects)
@@ -633,6 +652,7 @@ class Picture:
 
     def _set_ground(self) -> None:
         points, strength = _grid(*self._bounds + self._center)
+        points = _on_ground(points, self._grounds)
         self._grid.set_segments(list(self.camera.project(points)[0]))
         self._grid.set_color([(*to_rgb(_GRID), share) for share in strength])
         for axis, arrow in enumerate(self._origin):
@@ -664,7 +684,8 @@ class Picture:
         for subject, its, look in zip(self._subjects, samples, self._looks, strict=True):
             for body, to_world in scene.poses(its.bodies):
                 if body in subject.shapes:
-                    shadows.append(_shadow(to_world(subject.shapes[body].shadow_m)))
+                    shadow_m = to_world(subject.shapes[body].shadow_m)
+                    shadows.append(_shadow(shadow_m, self._grounds))
             pieces += _subject_pieces(subject, its, look)
         layers = self._visible(shadows) + sorted(self._visible(pieces), key=lambda piece: -piece[0])
         self._pieces.set_visible(bool(layers))

@@ -93,6 +93,6 @@ def planned(scenario: Scenario, components: Components) -> Subject:
         setpoints,
         stages=stages,
         source=f"plan of {scenario.name}",
-        obstacles=scenario.world.obstacles,
+        obstacles=scenario.world.surfaces,
     )
     return Subject(recording, scenario.system, scenario.name)

@@ -218,7 +218,7 @@ def keeping(session: Session, recorder: MemoryRecorder) -> Iterator[None]:
 
 def _flown(session: Session, recorder: MemoryRecorder) -> Recording:
     recording = recording_from(recorder, f"flight {session.scenario.name}")
-    return replace(recording, obstacles=session.scenario.world.obstacles)
+    return replace(recording, obstacles=session.scenario.world.surfaces)
 
 
 def fly_run(scenario: Scenario, folder: Path | None = None) -> Flight:
@@ -333,7 +333,7 @@ def write_results(
     verifier: Verifier | None = None,
 ) -> dict[str, Any]:
     """Write summary and report of a flight; `facts` is what no recording says of it."""
-    recording = replace(recording, obstacles=scenario.world.obstacles)
+    recording = replace(recording, obstacles=scenario.world.surfaces)
     summary = summary_of(scenario, recording, facts, ending.name)
     write_summary(summary, work)
     if not (report or verifier):
@@ -420,7 +420,10 @@ def _check(session: Session) -> dict[str, Any] | None:
 
 
 def separation(session: Session, watch: SeparationWatch) -> dict[str, Any] | None:
-    """Smallest distance of the drones in flight, and in the plan."""
+    """Smallest distance of rotor tips [m] in the flight, its place, and that in the plan.
+
+    None where there is one drone only.
+    """
     closest = watch.closest
     plan_separation = None
     if isinstance(session.guidance, MissionGuidance):

@@ -125,10 +125,11 @@ def chosen_folder(out: Path | None, name: str, *, overwrite: bool) -> Path:
 
 @contextmanager
 def result_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
-    """Make a result folder, locked; where the block fails, it goes unless it holds a bag.
+    """Context with a new, locked result folder, which is removed where the block fails.
 
-    It stays, too, where a signal ended the block and says what is `kept`. An older one is put back
-    if the new one goes. Who makes a bag in which nothing was flown removes it.
+    It is kept if it holds a bag, or if the exception of a signal has an attribute `kept` that says
+    what is. With `overwrite` an older folder is replaced, and put back if the new one is removed.
+    A bag in which nothing was flown is removed by whoever made it.
     """
     check_folder(out, overwrite=overwrite)
     out = Path(os.path.realpath(out))  # "." and links: the folder itself is replaced

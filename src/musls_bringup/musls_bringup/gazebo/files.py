@@ -66,7 +66,7 @@ def gazebo_files(scenario: Scenario, folder: Path, *, force: bool = False) -> di
             name=WORLD,
             gravity_m_s2=gravity,
             step_s=fixed_step_s(system, gravity),
-            obstacles=scenario.world.obstacles,
+            obstacles=scenario.world.surfaces,
         ),
         "bridge.yaml": yaml.safe_dump(bridge(scenario), sort_keys=False),
         "nodes.yaml": yaml.safe_dump(node_parameters(scenario, folder), sort_keys=False),

@@ -36,6 +36,7 @@ from musls_description.config.registry import (
 )
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import wrapped, yaw_of
+from musls_description.system.obstacles import ground_heights
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
 from musls_sim.batch.batch import Batch
 from musls_sim.scenario.scenario import Scenario
@@ -346,7 +347,13 @@ class TransportVectorEnv(VectorEnv[Any, Array, Array]):
     @property
     def on_ground(self) -> Mask:
         """Whether a body's lowest corner is at the ground, (worlds, 1 + n)."""
-        low: Mask = self.batch.position_enu_m[..., 2] + self._bottom_m < 0.0
+        places = self.batch.position_enu_m
+        world = self.nominal.world
+        ground_m: Array | float = 0.0
+        if not world.is_flat:
+            flat = np.ascontiguousarray(places).reshape(-1, 3)
+            ground_m = ground_heights(world.grounds, flat).reshape(places.shape[:-1])
+        low: Mask = places[..., 2] + self._bottom_m < ground_m
         return low
 
     # ------------------------------------------------------------------------------ the interface

@@ -20,7 +20,10 @@ class CentralCarrier(ConsensusCarrier):
     """The leader commands all, the others tell it where they are and obey."""
 
     def start(self, now: Now) -> None:
-        """See `ConsensusCarrier`."""
+        """Begin with nothing added up, and with nothing heard; who was lost stays so.
+
+        See `ConsensusCarrier`.
+        """
         super().start(now)
         self._alone: HoldThenLand | None = None
 

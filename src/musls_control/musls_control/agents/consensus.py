@@ -82,7 +82,7 @@ class ConsensusCarrier(Agent):
         )
 
     def prepare(self, post: Post) -> None:
-        """See `Agent`."""
+        """Take the place among the others; called once, before the flight; see `Agent`."""
         super().prepare(post)
         if "load" not in post.knows:
             raise ConfigError(

@@ -84,7 +84,7 @@ class PolicyAgent(Agent):
         self.level = self._read[0][1].level.control  # type: ignore[misc]  # as it was trained
 
     def prepare(self, post: Post) -> None:
-        """See `Agent`."""
+        """Take the place among the others; called once, before the flight; see `Agent`."""
         super().prepare(post)
         if len(self._read) not in (1, post.n_drones):
             raise ConfigError(

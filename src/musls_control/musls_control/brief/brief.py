@@ -29,6 +29,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.config.schema import Finite, Number, PerAxis, Positive, build, spec
 from musls_description.config.strict_yaml import parse_yaml, read_text
 from musls_description.hanging.cone import Cone
+from musls_description.hanging.ground import Ground
 from musls_description.hanging.hang import Hanging, hang
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
@@ -89,7 +90,7 @@ class Brief:
         formation: Places of the drones around the load.
         controller: Controller that turns the load's reference into commands.
         contingency: Reaction to the loss of a drone; None for no reaction.
-        world: Obstacles.
+        world: Ground and obstacles.
         limits: Limits that the flight must keep.
         wind: Mean wind and gusts.
         cable_model: Model of the cables.
@@ -162,7 +163,8 @@ class Brief:
             return None
         pose = mission.stages[0].pose(np.zeros(1))[0]
         pose = np.where(np.isfinite(pose), pose, 0.0)  # the list of findings refuses others
-        return hang(system, self.formation, self.gravity_m_s2, pose)
+        ground = Ground.of(self.world, system)
+        return hang(system, self.formation, self.gravity_m_s2, pose, ground)
 
     def hanging_for(self, what: str) -> Hanging:
         """The hanging of a flight in formation; raises ConfigError where there is none."""
@@ -188,8 +190,10 @@ class Brief:
             first = self.mission.stages[0].pose(np.zeros(1))[0]
             return compile_air_plan(self.mission, self.formation, first, self.system.n_drones)
         system = formation_of(self.system, "start = ground")
-        spot = GroundSpot.of(system, load_enu_m, load_yaw_rad, drones_enu_m)
-        carried = Carried.of(self.hanging_for("start = ground"))
+        hanging = self.hanging_for("start = ground")
+        places = load_enu_m, load_yaw_rad, drones_enu_m
+        spot = GroundSpot.of(system, *places, hanging.ground)
+        carried = Carried.of(hanging)
         compiled = compile_delivery if self.delivers else compile_plan
         return compiled(self.mission, self.formation, spot, carried)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from musls_control.brief.brief import Brief
 from musls_control.brief.margins import forces_at_rest, margins, rig_margins, why_uneven
 from musls_control.mission.plan import FlightPlan, closest_in_plan, closest_pair
-from musls_control.mission.spec import FASTEST_M_S, LONGEST_S
+from musls_control.mission.spec import FASTEST_M_S, GROUND_PHASES, LONGEST_S
 from musls_control.trajectories import Trajectory
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.hang import MIN_THRUST_MARGIN, Hanging, margin_text, shown_beside
@@ -31,7 +31,7 @@ from musls_description.system.contacts import (
     watch_cable,
 )
 from musls_description.system.drone import drag_n_s_m, tip_radius_m
-from musls_description.system.obstacles import solids_of
+from musls_description.system.obstacles import ground_at, solids_of
 from musls_description.system.slung_system import RigSystem
 
 
@@ -351,7 +351,9 @@ def check_sag(hanging: Hanging, brief: Brief) -> Finding | None:
 
 
 def check_ground(hanging: Hanging, brief: Brief) -> Finding | None:
-    """A load that would drag over the ground; a flight from there may set it down."""
+    """A load that would drag over flat ground; a flight from there may set it down."""
+    if hanging.ground is not None:
+        return None  # see `check_uneven_ground`
     heights = [
         (stage.pose(np.linspace(0.0, stage.duration_s, 200))[:, 2].min(), k)
         for k, stage in enumerate(brief.mission.stages)
@@ -450,7 +452,10 @@ def check_slack(hanging: Hanging, brief: Brief) -> Finding | None:
 
 
 def check_wind(hanging: Hanging, brief: Brief) -> Finding | None:
-    """Wind in which the drones cannot hold position, gusts of two standard deviations included."""
+    """Warn of a wind, gusts of two standard deviations included, that the drones cannot resist.
+
+    None where they hold their places.
+    """
     wind = brief.wind
     system = hanging.system
     gust = 2.0 * np.array(wind.gust_std_m_s)
@@ -627,9 +632,10 @@ def check_obstacles(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
 
     Laws that choose places of their own may fly round them: there the load's is a caution.
     """
-    obstacles = brief.world.obstacles
+    obstacles = brief.world.surfaces
     if not obstacles:
         return
+    plan = _load_on_ground(plan)
     names = ["load", *(f"drone_{i}" for i in range(1, brief.system.n_drones + 1))]
     n = len(names)
     rows = np.arange(0, len(plan.stage), _looks(plan))
@@ -667,6 +673,73 @@ def check_obstacles(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
             refuses=brief.follows_plan,
             can_be_forced=True,
         )
+
+
+def _load_on_ground(plan: FlightPlan) -> FlightPlan:
+    """The plan with a load that stands where its set-point is below ground that is not flat."""
+    ground = plan.ground
+    if ground is None or ground.ground is None or ground.system is None:
+        return plan
+    on_ground = [name in GROUND_PHASES for name in plan.stage_names]
+    pose = plan.load_pose.copy()
+    heights_m = dict[tuple[float, float], float]()
+    for row in np.flatnonzero(np.array(on_ground)[plan.stage]):
+        x, y = pose[row, :2].tolist()
+        if (x, y) not in heights_m:
+            heights_m[x, y] = ground.height_m(pose[row]) - ground.system.load.collision.bottom_m
+        pose[row, 2] = max(pose[row, 2], heights_m[x, y])
+    standing = replace(plan)
+    vars(standing)["load_pose"] = pose
+    return standing
+
+
+FOOT = np.array([(0.0, 0.0), (1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
+"""Points of a box's foot below which the ground is looked at, as shares of half its edges."""
+
+STANDING = ("spool_up", "take_off", "land", "disarmed")
+"""Phases in which drones are at the ground."""
+
+
+def check_uneven_ground(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
+    """Ground that is not flat in the way of the load that is carried, or of the drones."""
+    hanging = brief.hanging
+    if hanging is None or hanging.ground is None:
+        return
+    solids = hanging.ground.solids
+    kinds = {stage.kind for stage in brief.mission.stages if stage.sets_load_down and brief.lands}
+    boxes = [hanging.system.load.collision, *(d.collision for d in hanging.system.drones)]
+    told = set[int]()
+    for row in range(0, len(plan.stage), _looks(plan)):
+        stage = plan.stage_at(row)
+        kind = stage.rstrip("0123456789").rstrip("_")
+        drones_enu_m = plan.drone_position_enu_m[row] if brief.follows_plan else ()
+        carried = plan.load_pose[row, :3] - [0.0, 0.0, hanging.sag_m]
+        for i, place in enumerate([carried, *drones_enu_m]):
+            left_out = {*GROUND_PHASES, *kinds} if i == 0 else STANDING
+            if i in told or stage in left_out or kind in left_out:
+                continue
+            box = boxes[i]
+            reach = 0.5 * np.array(box.size_m[:2])
+            for x, y in place[:2] + reach * FOOT:
+                height, which = ground_at(solids, x, y)
+                if which >= 0 and place[2] + box.bottom_m < height - 1e-6:
+                    told.add(i)
+                    yield Finding(
+                        f"the plan brings {'load' if i == 0 else f'drone_{i}'} "
+                        f"{height - place[2] - box.bottom_m:.2g} m below the ground at "
+                        f"({x:.2f}, {y:.2f}) m at {row / plan.rate_hz:.1f} s, in '{stage}'; "
+                        "heights of set-points count from z = 0",
+                        refuses=brief.follows_plan,
+                        can_be_forced=True,
+                    )
+                    break
+    for motion in brief.world.motions:
+        if motion.end_s < plan.duration_s:
+            yield Finding(
+                f"world: a table of motion ends at {motion.end_s:g} s, the flight takes "
+                f"{plan.duration_s:.3g} s: the surface stands still from then on",
+                refuses=False,
+            )
 
 
 def _looks(plan: FlightPlan) -> int:
@@ -721,5 +794,5 @@ def check_charge(brief: Brief, plan: FlightPlan) -> Iterator[Finding]:
         )
 
 
-IN_PLAN = (check_rig, check_separation, check_obstacles, check_charge)
+IN_PLAN = (check_rig, check_separation, check_obstacles, check_uneven_ground, check_charge)
 """Looks along the plan."""

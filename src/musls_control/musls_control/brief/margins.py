@@ -283,7 +283,8 @@ class Margins:
         formation: Margins of each drone in the formation at rest.
         hardest: Margins of each drone at the mission's hardest moment; empty if not solvable.
         tilt_limit_deg: Largest tilt that the autopilot commands.
-        lowest_m: Height of the load's set-point at which the load touches the ground.
+        lowest_m: Height of the load's set-point at which the load touches the ground, where the
+            stages begin.
         separation: The closest that the plan brings two drones; None for one drone.
         first_empty: Number of the drone whose battery is at its reserve first, and when [min], in
             hover; None without batteries.
@@ -359,6 +360,8 @@ def assess(brief: Brief, plan: FlightPlan, moments: int = 3) -> Margins:
         at_rest, hardest, moment, unsolved = _in_formation(brief, moments)
         hanging = brief.hanging_for(WHAT)
         lowest_m = hanging.sag_m - hanging.system.load.collision.bottom_m
+        if hanging.ground is not None:
+            lowest_m += hanging.ground.height_m(*hanging.load_pose[:2])
         cautions += unsolved
         tension_n = np.maximum(at_rest.tension_n, [m.tension_n for m in hardest] or 0.0)
     formation = margins(brief.system, at_rest)

@@ -344,7 +344,11 @@ class Ekf(LoadEstimator):
 
 @compiled()
 def advance(state, told, cables, loads, scratch, estimates, tensions):
-    """Predict, correct, and write the load's motion and the cables' tensions."""
+    """One period of the filter: predict, correct, write the load's motion and tensions.
+
+    `told`: motion of the drones, rotor speeds and accelerations that were measured. `state` and
+    `scratch` are changed; the last two arguments are written.
+    """
     motion = state[0][0]
     covariance = state[1]
     s = state[2][0]

@@ -63,7 +63,8 @@ def _delivery(
     draft = Draft.of(mission, cone, len(ground.drone_position_enu_m), carried)
     standing = float(ground.load_position_enu_m[2])
     above = standing + spec.clearance_m
-    take_off(draft, ground, above if spec.pick_up == "hook" else mission.slack_height_m)
+    slack_m = mission.slack_height_m + ground.start_m
+    take_off(draft, ground, above if spec.pick_up == "hook" else slack_m)
     _hold(draft, "tare", spec.weigh_s)
     if spec.pick_up == "hook":
         draft.rise("pick_up", standing - HOOK_DEPTH_M)
@@ -81,11 +82,11 @@ def _delivery(
         draft.let_go()
     _hold(draft, "release", mission.settle_s)
     if spec.drop == "ground":
-        draft.rise("climb", above)
+        draft.rise("climb", ground.rests_m(draft.last) + spec.clearance_m)
     _wait(draft, RELEASED, spec)
     draft.rise("climb", cruise)
     _go(draft, "return", ground.load_position_enu_m[:2])
-    draft.rise("descend", mission.slack_height_m)
+    draft.rise("descend", slack_m)
     spread_and_land(draft, ground)
     return draft.plan(ground)
 
@@ -274,6 +275,7 @@ class Delivery:
         self._rotor_speed = rotor_speed_rad_s
         self.given = spec = delivery_of(mission)
         slack_m = float(plan.ground.load_position_enu_m[2]) - mission.slack_height_m
+        slack_m -= plan.ground.start_m
         if spec.pick_up == "hook":  # the cables hang on the drones alone
             slack_m = np.inf
         constants = [[r.thrust_coefficient_n_s2 for r in d.rotors] for d in system.drones]

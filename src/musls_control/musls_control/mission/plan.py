@@ -53,7 +53,7 @@ from musls_control.reference import Piece, Polyline, Reference, Rest, StraightMo
 from musls_control.trajectories.base import smoothstep
 from musls_description.config.errors import ConfigError, near_names
 from musls_description.hanging.cone import Cone, drone_poses
-from musls_description.hanging.ground import landing_places_m
+from musls_description.hanging.ground import Ground, landing_places_m
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.rotations import (
@@ -98,12 +98,16 @@ class GroundSpot:
         drone_position_enu_m: (n, 3).
         landing_offset_m: Landing places of the drones after the flight, load frame, (n, 3);
             None for the places of the start.
+        system: Load and drones, where the ground is not flat.
+        ground: The ground; None where it is as high everywhere as at these places.
     """
 
     load_position_enu_m: Array
     load_yaw_rad: float
     drone_position_enu_m: Array
     landing_offset_m: Array | None = None
+    system: SlungLoadSystem | None = None
+    ground: Ground | None = None
 
     @classmethod
     def of(
@@ -112,9 +116,11 @@ class GroundSpot:
         load_position_enu_m: Array,
         load_yaw_rad: float,
         drone_position_enu_m: Array,
+        ground: Ground | None = None,
     ) -> GroundSpot:
         """Choose places to land with slack cables, see `landing_places_m`."""
-        spot = cls(load_position_enu_m, load_yaw_rad, drone_position_enu_m)
+        places = load_position_enu_m, load_yaw_rad, drone_position_enu_m
+        spot = cls(*places, system=system, ground=ground)
         return replace(spot, landing_offset_m=landing_places_m(system, spot.offsets_m))
 
     @property
@@ -122,6 +128,38 @@ class GroundSpot:
         """Places of the drones in the frame of the load, (n, 3)."""
         back = from_yaw(np.full(len(self.drone_position_enu_m), -self.load_yaw_rad))
         return rotate(back, self.drone_position_enu_m - self.load_position_enu_m)
+
+    @property
+    def start_m(self) -> float:
+        """Height of the ground below the load at the start; 0 if flat."""
+        return self.height_m(self.load_position_enu_m)
+
+    def height_m(self, load_pose: Array) -> float:
+        """Height of the ground below a set-point of the load; 0 if it is flat."""
+        return 0.0 if self.ground is None else self.ground.height_m(*load_pose[:2])
+
+    def rests_m(self, load_pose: Array) -> float:
+        """Height of the load where it stands below a set-point, (4,)."""
+        start = self.load_position_enu_m
+        if self.ground is None or self.system is None:
+            return float(start[2])
+        box = self.system.load.collision
+        here, _ = self.ground.stand(box, "load", load_pose[0], load_pose[1], load_pose[3])
+        there, _ = self.ground.stand(box, "load", start[0], start[1], self.load_yaw_rad)
+        return float(start[2] + here[2] - there[2])
+
+    def lands_m(self, places_enu_m: Array, yaws_rad: Array) -> Array:
+        """Heights of drones that stand at places, (n, 3) with the height where it is flat, (n,)."""
+        if self.ground is None or self.system is None:
+            return places_enu_m[:, 2]
+        return np.array(
+            [
+                self.ground.stand(drone.collision, f"drone_{i}", x, y, yaw)[0][2]
+                for i, (drone, (x, y, _), yaw) in enumerate(
+                    zip(self.system.drones, places_enu_m, yaws_rad, strict=True), 1
+                )
+            ]
+        )
 
 
 LEAST_RETURN_S = 3.0
@@ -582,7 +620,7 @@ def compile_plan(
 
 def _there_and_back(draft: Draft, ground: GroundSpot) -> FlightPlan:
     """Take off, fly the stages, set the load down and land."""
-    take_off(draft, ground, draft.mission.slack_height_m)
+    take_off(draft, ground, draft.mission.slack_height_m + ground.start_m)
     fly_stages(draft, ground)
     set_load_down(draft, ground)
     spread_and_land(draft, ground)
@@ -886,10 +924,11 @@ def fly_stages(draft: Draft, ground: GroundSpot | None, where: str = "mission.st
         turns_rad = float(whole_turns(draft.last[3] - first[3]))
         first[3] += turns_rad
         if ground is not None:
-            standing = ground.load_position_enu_m[2]
-            if draft.last[2] < standing < first[2]:
+            if draft.last[2] < ground.rests_m(draft.last) < first[2]:
                 lift(draft, ground, first[2])
-            if first[2] < standing < draft.last[2]:  # set the load down where the stage begins
+            if (
+                first[2] < ground.rests_m(first) < draft.last[2]
+            ):  # set the load down where the stage begins
                 draft.carry("transit", np.array([*first[:2], draft.last[2], first[3]]))
                 set_load_down(draft, ground, "lower", slack_m=first[2], hold_s=None)
         if np.abs(draft.last - first).max() > 1e-9:
@@ -901,7 +940,7 @@ def fly_stages(draft: Draft, ground: GroundSpot | None, where: str = "mission.st
 
 def lift(draft: Draft, ground: GroundSpot, height: float) -> None:
     """Take up the tension, then lift to a height, on the spot."""
-    resting_m = float(ground.load_position_enu_m[2])
+    resting_m = ground.rests_m(draft.last)
     draft.wait()
     draft.rise("tension", draft.floor_m(resting_m), hold_s=0.0)
     draft.wait()
@@ -925,7 +964,7 @@ def set_load_down(
     `slack` is the name of that phase and `slack_m` the set-point at its end, `hold_s` the rest
     then; None for the mission's.
     """
-    resting_m = float(ground.load_position_enu_m[2])
+    resting_m = ground.rests_m(draft.last)
     if draft.last[2] > draft.floor_m(resting_m):
         if draft.carried is not None and draft.share > 0.0:
             draft.hold("lower", draft.last, 2.0 / draft.rate_hz, "mission: lower")
@@ -934,7 +973,8 @@ def set_load_down(
     if draft.carried is not None and draft.share > 0.0:
         draft.wait(highest_m=resting_m + draft.carried.near_m)
         draft.carry_share("lower", 0.0)
-    slack_m = draft.mission.slack_height_m if slack_m is None else slack_m
+    if slack_m is None:
+        slack_m = draft.mission.slack_height_m + ground.height_m(draft.last)
     if draft.last[2] > slack_m + 1e-9:
         draft.rise(slack, slack_m, hold_s=hold_s)
 
@@ -946,6 +986,7 @@ def spread_and_land(draft: Draft, ground: GroundSpot) -> None:
     offsets = ground.offsets_m if offsets is None else offsets
     end = rotate(from_yaw(np.full(len(offsets), last[3])), offsets)
     end += [*last[:2], ground.load_position_enu_m[2]]
+    end[:, 2] = ground.lands_m(end, draft.yaw[-1][-1])
     land_at(draft, end, end + [0.0, 0.0, draft.mission.rise_m])
 
 

@@ -406,7 +406,7 @@ class FlightPlayer:
         ground = self._whole.ground
         rest = -np.inf
         if ground is not None:
-            rest = self._draft("").floor_m(ground.load_position_enu_m[2]) + 1e-9
+            rest = self._draft("").floor_m(ground.rests_m(pose)) + 1e-9
         if pose[2] <= rest or self.stage in (*LOWERING, *LANDING):
             raise CommandRefusal("no goal accepted: the load is not in the air")
         goals = self.goals
@@ -536,7 +536,7 @@ class FlightPlayer:
         if self.keeper is not None and stage != "form_up":
             return self.keeper.way_back(self.row)
         draft = self._draft("abort")
-        hangs = pose[2] > draft.floor_m(ground.load_position_enu_m[2]) + 1e-9
+        hangs = pose[2] > draft.floor_m(ground.rests_m(pose)) + 1e-9
         if carries and hangs and "lower" in whole.stage_names:
             lower = whole.stage == whole.stage_names.index("lower")
             place = whole.load_pose[-1].copy()

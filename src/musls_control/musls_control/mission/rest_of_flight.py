@@ -155,9 +155,11 @@ def landed(
         _reform(now, draft, spec.speed_m_s)
     else:  # the move down begins where the set-points are
         draft.add("lower", now.pose[None], now.drones_enu_m[None])
-    resting_m = min(-system.load.collision.bottom_m, now.pose[2])
+    spot = now.plan.ground
+    height_m = 0.0 if spot is None else spot.height_m(now.pose)
+    resting_m = min(height_m - system.load.collision.bottom_m, now.pose[2])
     draft.rise("lower", resting_m, hold_s=0.0, speed_m_s=spec.lower_speed_m_s)
-    slack_m = min(mission.slack_height_m, resting_m)
+    slack_m = min(mission.slack_height_m + height_m, resting_m)
     draft.carry_share("lower", 0.0)
     draft.rise("slacken", slack_m, hold_s=0.0, speed_m_s=spec.lower_speed_m_s)
     start = draft.drones[-1][-1]
@@ -173,6 +175,8 @@ def landed(
     end = start.copy()
     end[survivors, :2] = slack[:2] + places[:, :2]
     end[survivors, 2] = [-drone.collision.bottom_m for drone in few.drones]
+    if spot is not None:
+        end[survivors, 2] += [spot.height_m(place) for place in end[survivors]]
     low = end + [0.0, 0.0, mission.rise_m]
     low = np.where(np.isnan(now.offsets_m), start, low)
     land_at(draft, end, low)

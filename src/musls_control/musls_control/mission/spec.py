@@ -39,7 +39,7 @@ class DeliverySpec:
     """Delivery of a load to a place, see `delivery`.
 
     Attributes:
-        place_m: Place where the load is left, x and y; the ground is as high as at the start.
+        place_m: Place where the load is left, x and y.
         pick_up: "attached": the cables hang on the load from the beginning; "hook": they are open
             and are closed from above, once close and slow enough.
         drop: "ground": the load is set down, and let go when it rests and the cables are slack;

@@ -148,7 +148,10 @@ class AgentNode(ManagedNode):
             self._fly(time_s)
 
     def follows(self, time_s: float) -> bool:
-        """See `SteppedNode`."""
+        """Whether a time that jumps is that of this node's own simulator.
+
+        See `SteppedNode`.
+        """
         return self._pose_s == -np.inf or abs(self._pose_s - time_s) <= TIME_BACK_S
 
     def start_over(self) -> None:

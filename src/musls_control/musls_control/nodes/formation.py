@@ -655,7 +655,10 @@ class FormationNode(ManagedNode):
                 self._action.show_progress(shows.stage, player.state.value, left_s, errors_m)
 
     def follows(self, time_s: float) -> bool:
-        """See `SteppedNode`."""
+        """Whether a time that jumps is that of this node's own simulator.
+
+        See `SteppedNode`.
+        """
         return self._hears.tell_time(time_s)
 
     def start_over(self) -> None:

@@ -155,7 +155,7 @@ class DroneLink:
             self._send_command(command, time_s)
 
     def show(self, time_s: float) -> None:
-        """Show the phase, keep the stream alive."""
+        """Publish the drone's phase, and send PX4 its heartbeat and set-point where it is due."""
         if self.session.phase in _STREAMED and self.session.heartbeat_due(time_s):
             self.stream(time_s)
         self._show(self.session.phase, self.session.reason)
@@ -348,7 +348,10 @@ class OffboardNode(ManagedNode):
             self._heartbeat_out.publish(in_world(time_s))
 
     def follows(self, time_s: float) -> bool:
-        """See `SteppedNode`."""
+        """Whether a time that jumps is that of this node's own simulator.
+
+        See `SteppedNode`.
+        """
         poses_s = [link.pose_s() for link in self._links.values()]
         ages_s = [abs(pose_s - time_s) for pose_s in poses_s if pose_s is not None]
         return not ages_s or min(ages_s) <= TIME_BACK_S

@@ -318,6 +318,10 @@ class Px4Cascade(Autopilot):
             throttle = np.clip(throttle * upright / up[:, 2:], 0.0, 1.0)
         self.trim(throttle, up, fed_enu_m_s2)
 
+    def stand_on(self, ground_enu_m: np.ndarray) -> None:
+        """Take over the height of the ground below each drone before the flight, (n,)."""
+        self._state["hover"]["ground_z"] = -ground_enu_m
+
     def scale_load(self, ratio: np.ndarray) -> None:
         """The rotors carry a share of their mass, (n,): the hover thrust follows at once."""
         slowest = self.mixers[:, :, OMEGA_MIN]

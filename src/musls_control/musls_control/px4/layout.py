@@ -79,6 +79,7 @@ POSITION_DTYPE = record(
 HOVER_DTYPE = record(
     ("hover_thrust variance accel_noise_variance residual_lp", NUMBER),
     ("signed_ratio_lp innovation test_ratio", NUMBER),
+    ("ground_z", NUMBER),  # where the drone stood before the flight, down
     ("in_air", INTEGER),
     ("valid", HYSTERESIS_DTYPE),
 )

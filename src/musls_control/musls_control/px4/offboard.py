@@ -471,8 +471,8 @@ def start_refusal(
 
     Args:
         phases: Phase of each drone, as on its topic.
-        reasons: Reasons from the offboard node.
-        guided: Whether the offboard node lives.
+        reasons: What the offboard node says of each drone.
+        guided: Whether the offboard node lives; if not, that is the reason.
     """
     if not guided:
         return "the offboard node is silent"

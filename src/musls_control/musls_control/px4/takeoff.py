@@ -284,7 +284,7 @@ def update_hover_thrust(s, vehicle, thrust_setpoint, armed, landed, p):
     """Run the estimator for one step of position control."""
     if landed != 0:
         s.in_air = 0
-    elif -vehicle.position[2] > IN_AIR_HEIGHT_M:  # the ground is at 0
+    elif s.ground_z - vehicle.position[2] > IN_AIR_HEIGHT_M:
         s.in_air = 1
     if armed == 0 or s.in_air == 0:
         update_hysteresis(s.valid, 0, VALID_TIME_S, p.position_dt_s)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,44 +14,13 @@ from pydantic import Field
 from musls_control.trajectories.base import ORDERS, Once
 from musls_control.trajectories.splines import Spline, least_derivative
 from musls_description.config.errors import ConfigError, near_names
-from musls_description.config.schema import LARGEST, Finite, spec
+from musls_description.config.schema import Finite, spec
 from musls_description.config.strict_yaml import shown
-from musls_description.config.text_tables import naming, read_lines, rows_of
+from musls_description.config.text_tables import read_table
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import roll_pitch_yaw
 
 POSE_STAMPED = "geometry_msgs/msg/PoseStamped"
-
-
-def read_table(path: str, columns: Sequence[str]) -> Array:
-    """Read columns of a CSV file, (rows, columns), the time first; lines with # are left out."""
-    with naming(path):
-        lines = [row for row in rows_of(read_lines(Path(path))) if not row.cells[0].startswith("#")]
-    if not lines:
-        raise ConfigError(f"{path}: the file is empty")
-    names = lines[0].cells
-    for column in columns:
-        if column not in names:
-            raise ConfigError(f"{path}: no column '{shown(column)}': {near_names(column, names)}")
-    places = [names.index(column) for column in columns]
-    table = np.empty((len(lines) - 1, len(columns)))
-    for row, (number, cells) in enumerate(lines[1:]):
-        try:
-            table[row] = [float(cells[place]) for place in places]
-        except (ValueError, IndexError):
-            raise ConfigError(
-                f"{path}, line {number}: numbers are needed in the columns {', '.join(columns)}"
-            ) from None
-        if not (np.abs(table[row]) <= LARGEST).all():
-            raise ConfigError(
-                f"{path}, line {number}: a number is not finite, or beyond {LARGEST:g}"
-            )
-        if row and table[row, 0] <= table[row - 1, 0]:
-            raise ConfigError(
-                f"{path}, line {number}: time {table[row, 0]:g} s is not after "
-                f"{table[row - 1, 0]:g} s; times must ascend"
-            )
-    return table
 
 
 def read_bag_poses(path: str, topic: str) -> tuple[NDArray[np.int64], Array]:

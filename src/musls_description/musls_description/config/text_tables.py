@@ -15,8 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from musls_description.config.errors import ConfigError, check_regular
+import numpy as np
+
+from musls_description.config.errors import ConfigError, check_regular, near_names
+from musls_description.config.schema import LARGEST
 from musls_description.config.strict_yaml import shown
+from musls_description.numerics.arrays import Array
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -106,6 +110,41 @@ def rows_of(lines: Sequence[str]) -> Iterator[TextRow]:
     mark = _decimal_mark(rows)
     for line, cells in rows:
         yield TextRow(line, [_with_point(cell, mark) for cell in cells])
+
+
+def read_table(path: str, columns: Sequence[str], optional: Sequence[str] = ()) -> Array:
+    """Read columns of a CSV file, (rows, columns), the time first; lines with # are left out.
+
+    Columns that are `optional` follow, 0 where the file has none of that name.
+    """
+    with naming(path):
+        lines = [row for row in rows_of(read_lines(Path(path))) if not row.cells[0].startswith("#")]
+    if not lines:
+        raise ConfigError(f"{path}: the file is empty")
+    names = lines[0].cells
+    for column in columns:
+        if column not in names:
+            raise ConfigError(f"{path}: no column '{shown(column)}': {near_names(column, names)}")
+    columns = [*columns, *optional]
+    places = [names.index(column) if column in names else -1 for column in columns]
+    table = np.empty((len(lines) - 1, len(columns)))
+    for row, (number, cells) in enumerate(lines[1:]):
+        try:
+            table[row] = [0.0 if place < 0 else float(cells[place]) for place in places]
+        except (ValueError, IndexError):
+            raise ConfigError(
+                f"{path}, line {number}: numbers are needed in the columns {', '.join(columns)}"
+            ) from None
+        if not (np.abs(table[row]) <= LARGEST).all():
+            raise ConfigError(
+                f"{path}, line {number}: a number is not finite, or beyond {LARGEST:g}"
+            )
+        if row and table[row, 0] <= table[row - 1, 0]:
+            raise ConfigError(
+                f"{path}, line {number}: time {table[row, 0]:g} s is not after "
+                f"{table[row - 1, 0]:g} s; times must ascend"
+            )
+    return table
 
 
 def _decimal_mark(rows: Sequence[TextRow]) -> str:

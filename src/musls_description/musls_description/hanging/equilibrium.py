@@ -79,10 +79,11 @@ def newton(
     tolerance: float,
     jacobian: Callable[[Array], Array],
 ) -> Array | None:
-    """Root (n,) to which Newton's steps lead from a guess; None where one leads away from it.
+    """Find a root, (n,), by Newton's steps from a guess; None where they do not converge.
 
-    Each step halves the largest residual at least, down to where rounding stops it, and is the
-    shortest one.
+    Each step must halve the largest residual; the first that does not ends the search, which has
+    found a root if the residual is within the tolerance by then. Where the Jacobian is singular the
+    step of least length is taken.
     """
     x = guess
     gap = residual(guess)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -14,10 +15,13 @@ from musls_description.hanging.tree import (
     Configuration,
     cable_azimuths_rad,
     configuration_from_directions,
+    level_rotation,
     tips_apart_m,
 )
-from musls_description.numerics.arrays import Array
-from musls_description.system.drone import tip_radius_m
+from musls_description.numerics.arrays import Array, Records
+from musls_description.numerics.rotations import matrix, yaw_of
+from musls_description.system.drone import Box, tip_radius_m
+from musls_description.system.obstacles import WorldSpec, ground_at
 from musls_description.system.slung_system import SlungLoadSystem
 
 LANDING_RATIO = 0.75
@@ -167,3 +171,203 @@ def _bow_shape(links: int) -> Array:
     place = np.linspace(0.0, 1.0, links)
     shape: Array = np.sin(2.0 * np.pi * place) if links > 3 else place - 0.5
     return shape
+
+
+# ---------- Ground that is not level at z = 0: slopes, ledges, roofs, pits
+
+STANDS_M = 2e-3
+"""A body stands where its box is no deeper in the ground, and its corners no higher."""
+
+FOOT_POINTS = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 9)] * 2), axis=-1).reshape(-1, 2)
+"""Points of a body's foot at which the ground is looked at, as shares of half its edges."""
+
+SLACK_ON_SLOPES = 0.95
+"""Distance of a cable's ends over its length, at most, where load and drone stand."""
+
+NEARER = np.linspace(1.0, 0.8, 11)
+"""Distances from the load at which drones stand, over that on flat ground: the first that fits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """What load and drones start on, land on and are lowered to, at time 0.
+
+    Attributes:
+        solids: Those that are ground, records of `SOLID`.
+        friction: Friction coefficient of load and drones.
+    """
+
+    solids: Records
+    friction: float
+
+    @classmethod
+    def of(cls, world: WorldSpec, system: SlungLoadSystem) -> Ground | None:
+        """Ground of a world; None where it is flat, at z = 0."""
+        return None if world.is_flat else cls(world.grounds, system.ground_friction)
+
+    def height_m(self, x: float, y: float) -> float:
+        """Height at a place; raises ConfigError where there is no ground."""
+        height, which = ground_at(self.solids, float(x), float(y))
+        if which < 0:
+            raise ConfigError(f"world: there is no ground at ({x:.2f}, {y:.2f}) m")
+        return float(height)
+
+    def velocity_m_s(self, x: float, y: float) -> Array:
+        """Velocity at a place, world, (3,)."""
+        _, which = ground_at(self.solids, float(x), float(y))
+        velocity: Array = self.solids["velocity"][which]
+        return velocity
+
+    def stand(self, box: Box, name: str, x: float, y: float, yaw_rad: float) -> tuple[Array, Array]:
+        """Place (3,) and rotation (3, 3) of a body that stands with its box, origin over a place.
+
+        Raises:
+            ConfigError: It would stand across an edge, slide or tip over.
+        """
+        half = 0.5 * np.array(box.size_m[:2])
+        foot = np.column_stack([FOOT_POINTS * half + box.center_m[:2], np.full(81, box.bottom_m)])
+        corners = foot[[0, 8, 72, 80]]
+        rotation = level_rotation(np.array([0.0, 0.0, 1.0]), yaw_rad)
+        height = self.height_m(x, y)
+        position = np.array([x, y, height - box.bottom_m])
+        for _ in range(12):  # the plane through the ground below the corners
+            points = position + corners @ rotation.T
+            below = np.array([self.height_m(*point[:2]) for point in points])
+            if (np.abs(below - points[:, 2]) < 1e-12).all():
+                break
+            sides = np.column_stack([np.ones(4), points[:, :2] - [x, y]])
+            height, slope_x, slope_y = np.linalg.lstsq(sides, below, rcond=None)[0]
+            steep = np.sqrt(1.0 + slope_x**2 + slope_y**2)
+            rotation = level_rotation(np.array([-slope_x, -slope_y, 1.0]) / steep, yaw_rad)
+            position = np.array([x, y, height - box.bottom_m * steep])
+        points = position + foot @ rotation.T
+        above = points[:, 2] - [self.height_m(*point[:2]) for point in points]
+        where = f"{name} would stand at ({x:.2f}, {y:.2f}) m"
+        if above.min() < -STANDS_M or above[[0, 8, 72, 80]].max() > STANDS_M:
+            raise ConfigError(f"world: {where} across an edge of the ground; move what is there")
+        up = rotation[:, 2]
+        steepness = float(np.hypot(*up[:2]) / up[2])
+        slope = f"on a slope of {np.degrees(np.arctan(steepness)):.1f} deg"
+        if steepness > self.friction:
+            raise ConfigError(
+                f"world: {where} {slope} and slide: that takes a friction of {steepness:.2f}, "
+                f"system.ground_friction is {self.friction:g}"
+            )
+        down = rotation.T @ np.array([0.0, 0.0, -1.0])
+        under = box.bottom_m / down[2] * down[:2] - box.center_m[:2]
+        if (np.abs(under) > half).any() and steepness > 0.0:
+            raise ConfigError(f"world: {where} {slope} and tip over")
+        return position, rotation
+
+
+def uneven_spawn(system: SlungLoadSystem, ground: Ground) -> Configuration:
+    """Put load and drones on the ground where `ground_spawn` has them, seen from above.
+
+    Drones are nearer to the load where a cable would not be slack, or an edge is in the way. The S
+    of each cable lies in the plane through both of its ends that is as level as the ground.
+    """
+    usual = ground_spawn(system)
+    places, attitudes = usual.bodies(system)
+    yaws = yaw_of(attitudes)
+    x, y, _ = places[0]
+    load = ground.stand(system.load.collision, "load", x, y, yaws[0])
+    drones = [
+        _place_beside(system, ground, i, load, places[1 + i], yaws[1 + i])
+        for i in range(system.n_drones)
+    ]
+    level = all(rotation[2, 2] == 1.0 for _, rotation in (load, *drones))
+    if level and np.array_equal([place for place, _ in (load, *drones)], places):
+        return usual
+    for _ in range(20):
+        directions = [
+            np.vstack([_uneven_bow(system, i, load, drone), drone[1][:, 2]])
+            for i, drone in enumerate(drones)
+        ]
+        configuration = configuration_from_directions(system, *load, directions, yaws[1:])
+        found, turned = configuration.bodies(system)
+        if np.abs(found[1:] - [place for place, _ in drones]).max() < 1e-9:
+            break
+        # A cable that does not twist turns its drone; one of a single link has its drone elsewhere.
+        yaws = yaw_of(turned)
+        for i, cable in enumerate(system.cables):
+            x, y, _ = found[1 + i] if cable.links == 1 else drones[i][0]
+            box = system.drones[i].collision
+            drones[i] = ground.stand(box, f"drone_{i + 1}", x, y, yaws[1 + i])
+    return configuration
+
+
+def _place_beside(
+    system: SlungLoadSystem,
+    ground: Ground,
+    index: int,
+    load: tuple[Array, Array],
+    usual_enu_m: Array,
+    yaw_rad: float,
+) -> tuple[Array, Array]:
+    """Place and rotation of a drone that stands beside the load with a slack cable."""
+    cable = system.cables[index]
+    hook = load[0] + load[1] @ np.array(system.load.cable_attachments_m[index])
+    refusals = []
+    for share in NEARER:
+        x, y = hook[:2] + share * (usual_enu_m[:2] - hook[:2])
+        try:
+            box = system.drones[index].collision
+            drone = ground.stand(box, f"drone_{index + 1}", x, y, yaw_rad)
+        except ConfigError as error:
+            refusals.append(error)
+            continue
+        apart_m = float(np.linalg.norm(_cable_way(system, index, load, drone)))
+        if apart_m <= SLACK_ON_SLOPES * cable.length_m or cable.links == 1:
+            return drone
+        refusals.append(
+            ConfigError(
+                f"world: cable {index + 1} of {cable.length_m:g} m does not reach from the load to "
+                f"its drone where both stand on the ground: its ends are {apart_m:.3g} m apart; "
+                "choose a longer cable or a start in the air"
+            )
+        )
+    raise refusals[0]
+
+
+def _cable_way(
+    system: SlungLoadSystem, index: int, load: tuple[Array, Array], drone: tuple[Array, Array]
+) -> Array:
+    """Way from a cable's end at the load to that at its drone, places and rotations, (3,)."""
+    begin = load[0] + load[1] @ np.array(system.load.cable_attachments_m[index])
+    end = drone[0] + drone[1] @ np.array(system.drones[index].cable_attachment_m)
+    way: Array = end - begin
+    return way
+
+
+def _uneven_bow(
+    system: SlungLoadSystem, index: int, load: tuple[Array, Array], drone: tuple[Array, Array]
+) -> Array:
+    """Directions of the links between load and drone, places and rotations, (links, 3)."""
+    cable = system.cables[index]
+    way = _cable_way(system, index, load, drone)
+    apart_m = float(np.linalg.norm(way))
+    along = way / apart_m
+    side = np.cross(load[1][:, 2] + drone[1][:, 2], along)
+    side /= np.linalg.norm(side)
+    heading = np.zeros(cable.links)
+    if cable.links > 1:
+        shape = _bow_shape(cable.links)
+        share = apart_m / cable.length_m
+        bend = scipy.optimize.brentq(lambda a: np.mean(np.cos(a * shape)) - share, 0.0, 2.0)
+        heading = bend * shape
+    links: Array = np.outer(np.cos(heading), along) + np.outer(np.sin(heading), side)
+    return links
+
+
+def uneven_rise_m(system: SlungLoadSystem, on_ground: Configuration) -> Array:
+    """As `highest_rise_m`, for drones that stand anywhere, (n,) [m]."""
+    places, attitudes = on_ground.bodies(system)
+    turns = matrix(attitudes)
+    rises = []
+    for i, cable in enumerate(system.cables):
+        begin = places[0] + turns[0] @ np.array(system.load.cable_attachments_m[i])
+        end = places[1 + i] + turns[1 + i] @ np.array(system.drones[i].cable_attachment_m)
+        way = end - begin
+        reach_m = np.sqrt(max(cable.length_m**2 - way[0] ** 2 - way[1] ** 2, 0.0))
+        rises.append(max(reach_m - way[2], LEAST_RISE_M))
+    return np.array(rises)

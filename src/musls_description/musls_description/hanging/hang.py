@@ -23,7 +23,13 @@ from musls_description.hanging.equilibrium import (
     on_massless_cables,
 )
 from musls_description.hanging.fitting import fitting_formation, holds, why_none
-from musls_description.hanging.ground import ground_spawn, highest_rise_m
+from musls_description.hanging.ground import (
+    Ground,
+    ground_spawn,
+    highest_rise_m,
+    uneven_rise_m,
+    uneven_spawn,
+)
 from musls_description.hanging.reallocation import Reallocation, reallocate
 from musls_description.hanging.tree import Configuration, tips_apart_m
 from musls_description.numerics.arrays import Array
@@ -94,6 +100,7 @@ class Hanging:
         gravity_m_s2: Gravity.
         load_pose: Set-point of the load: x, y, z [m], yaw [rad], (4,).
         refusal: Why the load does not hang there; None where it does.
+        ground: The ground, None where it is flat, at z = 0.
     """
 
     system: SlungLoadSystem
@@ -103,6 +110,7 @@ class Hanging:
     load_pose: Array
     refusal: FormationRefusal | None
     _rest: HangingEquilibrium | None
+    ground: Ground | None = None
 
     @property
     def rest(self) -> HangingEquilibrium:
@@ -212,11 +220,23 @@ class Hanging:
     @cached_property
     def on_ground(self) -> Configuration:
         """Load flat on the ground at the origin, drones around it, cables slack between them."""
+        if self.ground is not None:
+            return uneven_spawn(self.system, self.ground)
         return ground_spawn(self.system)
+
+    @cached_property
+    def on_ground_velocities_m_s(self) -> Array:
+        """Velocity of the ground under load and drones in `on_ground`, (1 + n, 3)."""
+        places, _ = self.on_ground.bodies(self.system)
+        if self.ground is None:
+            return np.zeros_like(places)
+        return np.array([self.ground.velocity_m_s(*place[:2]) for place in places])
 
     @cached_property
     def highest_rise_m(self) -> Array:
         """Height above the ground at which the cable of each drone standing there is taut, (n,)."""
+        if self.ground is not None:
+            return uneven_rise_m(self.system, self.on_ground)
         return highest_rise_m(self.system)
 
     # ---------- The same system under other conditions
@@ -303,6 +323,7 @@ def hang(
     formation: Cone | Mapping[str, Any],
     gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
     load_pose: Sequence[float] | Array = (0.0, 0.0, 0.0, 0.0),
+    ground: Ground | None = None,
 ) -> Hanging:
     """Resolve how a system hangs.
 
@@ -312,6 +333,7 @@ def hang(
             follows from the system.
         gravity_m_s2: Gravity.
         load_pose: Set-point of the load: x, y, z [m], yaw [rad], (4,).
+        ground: The ground, None where it is flat, at z = 0.
 
     Raises:
         ConfigError: A formation of another number of drones. That a load does not hang in a
@@ -332,8 +354,8 @@ def hang(
         rest = hanging_equilibrium(freed(system), places, gravity_m_s2, float(pose[3]), yaws)
     except NoEquilibriumError as error:
         refusal = Hanging(*common, None, None).refuse(str(error))
-        return Hanging(*common, refusal, None)
-    return Hanging(*common, None, rest)
+        return Hanging(*common, refusal, None, ground)
+    return Hanging(*common, None, rest, ground)
 
 
 def _upright(direction: Array) -> Array:

@@ -436,7 +436,8 @@ def configuration_from_directions(
     """Configuration in which the links (and the drones' z axes) point in given directions.
 
     Directions are per cable (links + 1, 3) as for `chain_from_directions`; the load's rotation is
-    to the world, (3, 3). Only free cables follow the drones' yaws, (n_drones,).
+    to the world, (3, 3). Links of cables that may twist turn with the yaws of their drones,
+    (n_drones,) [rad]; others have the twist of their chain.
     """
     angles = []
     for i, azimuth_rad in enumerate(cable_azimuths_rad(system)):

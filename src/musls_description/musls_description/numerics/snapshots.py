@@ -87,7 +87,7 @@ class Keeper:
             raise
 
     def put_back(self, kept: Kept) -> None:
-        """Give all objects the state of then (raises ConfigError where they are others)."""
+        """Restore the state of all objects (raises ConfigError where these are not the same)."""
         before = self._parts()
         parts = dict[str, Any]()
         for way, kind in pickle.loads(kept.parts):

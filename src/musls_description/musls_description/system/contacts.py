@@ -36,11 +36,17 @@ from musls_description.numerics.vectors import (
     write_matrix,
 )
 from musls_description.system.drone import Box, propeller_radius_m
-from musls_description.system.obstacles import BOX, CYLINDER, nearest_point
+from musls_description.system.obstacles import BOX, CYLINDER, depth_and_normal, nearest_point
 from musls_description.system.slung_system import RigSystem
 
 HARD_LANDING_M_S = 1.5
 """A drone that meets the ground faster than this, downwards, has hit it: a fall of 11 cm."""
+
+LEVEL_ENOUGH = 0.5
+"""Upright part of the normal of a surface from which bodies stand on it, and do not hit a wall."""
+
+SLACK = 0.98
+"""Distance of a cable's ends over its length below which it may lie round an edge."""
 
 LEFT_OUT = -2.0
 """Stands for the speed of a pair that is not looked at: a drone that stands on the load."""
@@ -175,7 +181,7 @@ def contact(ones, others, motion_1, motion_2, limit, period_s):
     return -1.0
 
 
-# ---------- Distances to obstacles, which stand still
+# ---------- Distances to obstacles
 
 
 @compiled()
@@ -213,6 +219,20 @@ def note_gap(closest, touching, gap, point, speed, time_s):
         put(touching.point, point)
 
 
+@compiled()
+def lands(one, is_load, solid, point, velocity):
+    """Whether a part of a body that meets a solid at a point stands or lands there.
+
+    It does on ground from above, unless a rotor's disc meets it, or a drone falls on it.
+    """
+    if solid.ground == 0 or one.kind == CYLINDER:
+        return False
+    _, normal = depth_and_normal(solid, point)
+    if normal[2] < LEVEL_ENOUGH:
+        return False
+    return is_load or dot(velocity, normal) > -HARD_LANDING_M_S
+
+
 @compiled(shared=True)
 def watch_bodies(own, first, reach, motion, solids, closest, touching, time_s, period_s):
     """Distances of load and drones to obstacles; whether any is met within the period.
@@ -235,9 +255,11 @@ def watch_bodies(own, first, reach, motion, solids, closest, touching, time_s, p
             place(parts, motion[i])
             for one in parts:
                 gap, point, way = gap_between(one, solid, limit)
-                velocity = point_velocity(motion[i], point)
+                velocity = sub(point_velocity(motion[i], point), solid.velocity)
                 if gap_after(gap, way, velocity, period_s) < TOUCH_M:
                     gap = 0.0
+                if gap < TOUCH_M and lands(one, i == 0, solid, point, velocity):
+                    gap = TOUCH_M
                 note_gap(
                     closest[solid.obstacle],
                     touching[i, solid.obstacle],
@@ -248,6 +270,17 @@ def watch_bodies(own, first, reach, motion, solids, closest, touching, time_s, p
                 )
                 touches |= gap < TOUCH_M
     return touches
+
+
+@compiled()
+def lies(nodes, solid, point):
+    """Whether a cable that meets ground at a point lies there: from above, or as it is slack."""
+    if depth_and_normal(solid, point)[1][2] >= LEVEL_ENOUGH:
+        return True
+    length = 0.0
+    for k in range(1, len(nodes)):
+        length += norm(sub(nodes[k], nodes[k - 1]))
+    return norm(sub(nodes[len(nodes) - 1], nodes[0])) < SLACK * length
 
 
 @compiled()
@@ -264,6 +297,8 @@ def watch_cable(nodes, solids, closest, touching, time_s):
             far = norm(sub(nearest_point(solid, middle), middle)) - half
             if not far > max(closest[solid.obstacle].gap, TOUCH_M):
                 gap, point = segment_gap(nodes[k - 1], nodes[k], solid)
+                if gap < TOUCH_M and solid.ground != 0 and lies(nodes, solid, point):
+                    gap = TOUCH_M
                 note_gap(closest[solid.obstacle], touching[solid.obstacle], gap, point, 0.0, time_s)
                 touches |= gap < TOUCH_M
     return touches

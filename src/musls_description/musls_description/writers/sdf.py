@@ -30,7 +30,14 @@ from musls_description.hanging.tree import STOP_RAD, Configuration, TreeBody, bu
 from musls_description.numerics.arrays import Array, point_inertia
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.system.drone import Drone
-from musls_description.system.obstacles import BOX, CYLINDER, PLANE, AnyObstacle
+from musls_description.system.obstacles import (
+    BOX,
+    CYLINDER,
+    GROUND,
+    PLANE,
+    AnyObstacle,
+    GateObstacle,
+)
 from musls_description.system.slung_system import SlungLoadSystem
 
 # ---------- XML with numbers: readable text with full precision, the same in every run
@@ -267,7 +274,8 @@ def world_sdf(
     shapes of cables, and poses for viewers at 10 Hz. `pace` is simulated over real time that Gazebo
     is not to exceed; 0 for as fast as it can. `imu_rate_hz` is that of the drones' IMUs, by default
     PX4's. Gazebo's tell the acceleration of one step: of a jerk between two samples they tell
-    nothing, or too much. Obstacles are static models `obstacle_NAME`.
+    nothing, or too much. Obstacles are static models `obstacle_NAME`; one named "ground", as in
+    `WorldSpec.surfaces`, takes the place of level ground.
     """
     if not 0.0 <= pace < float("inf"):
         raise ConfigError(f"pace of the world = {pace:g}: must be 0 (as fast as possible) or more")
@@ -436,10 +444,16 @@ class _ModelWriter:
 
 
 def _solids_by_model(obstacles: Sequence[AnyObstacle]) -> dict[str, list[dict[str, Any]]]:
-    """Kind, size and pose of each solid by the model's name, `obstacle_NAME`."""
+    """Kind, size and pose of each solid by the model's name, `obstacle_NAME` or "ground"."""
     kinds = {BOX: "box", CYLINDER: "cylinder", PLANE: "plane"}
+    for obstacle in obstacles:
+        if not isinstance(obstacle, GateObstacle) and obstacle.motion is not None:
+            raise ConfigError(
+                f"world: {obstacle.name} moves as in a table, in Gazebo surfaces stand still: "
+                "leave its motion out, or choose physics.engine: embedded"
+            )
     return {
-        f"obstacle_{obstacle.name}": [
+        GROUND if obstacle.name == GROUND else f"obstacle_{obstacle.name}": [
             {
                 "kind": kinds[int(solid["kind"])],
                 "size": solid["size"],

@@ -10,11 +10,13 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from musls_control.trajectories.recorded import read_bag_poses, read_table
+from musls_control.trajectories.recorded import read_bag_poses
 from musls_description.config.errors import ConfigError
+from musls_description.config.text_tables import read_table
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.vectors import put, rotate_by
+from musls_description.system.obstacles import SurfaceMotion
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import PlantInputs, PlantState
 from musls_sim.specs.rig import (
@@ -180,7 +182,7 @@ def path_motion(drive: AnchorPath | AnchorRecording, place_m: Sequence[float]) -
     return Polynomials(pieces.x, pieces.c, position[0] + offset, position[-1] + offset, 2)
 
 
-MOTION, FORCE, THRUST, WINCH, BRAKE = range(5)
+MOTION, FORCE, THRUST, WINCH, BRAKE, SURFACE = range(6)
 """Kinds of inputs: see `write_inputs`."""
 
 TARGET = np.dtype(
@@ -197,15 +199,28 @@ TARGET = np.dtype(
 """An input of an anchor or winch."""
 
 
+def surface_motion(motion: SurfaceMotion) -> Polynomials:
+    """Shift and velocity of a surface, 6 columns."""
+    spline = motion.spline
+    ends = spline(spline.x[[0, -1]])
+    return Polynomials(spline.x, spline.c.copy(), ends[0], ends[1], 1)
+
+
 class RigDriver:
-    """The scenario's `rig` inputs over time.
+    """The scenario's `rig` inputs over time, and the motion of surfaces of its `world`.
 
     Attributes:
         targets: Anchors and winches that are driven, `TARGET`.
         numbers: Knots and coefficients of all, one after another.
     """
 
-    def __init__(self, rig: RigSpec, system: RigSystem, period_s: float) -> None:
+    def __init__(
+        self,
+        rig: RigSpec,
+        system: RigSystem,
+        period_s: float,
+        surfaces: Sequence[SurfaceMotion] = (),
+    ) -> None:
         self._period_s = period_s
         targets = list[tuple[int, ...]]()
         numbers = [np.zeros(0)]
@@ -235,6 +250,8 @@ class RigDriver:
             add(WINCH, i, straight(winch.time_s, winch.value))
             if winch.brake is not None:
                 add(BRAKE, i, straight(winch.time_s, winch.brake, steps=True))
+        for i, surface in enumerate(surfaces):
+            add(SURFACE, i, surface_motion(surface))
         self.targets = np.array(targets, TARGET)
         self.numbers = np.concatenate(numbers)
 
@@ -252,6 +269,7 @@ class RigDriver:
             inputs.winch_brake,
             inputs.winch_taken,
             inputs.winch_ramp,
+            inputs.surface_motion,
         )
 
 
@@ -268,6 +286,7 @@ def write_inputs(
     brake: NDArray[np.int64],
     taken: NDArray[np.int64],
     ramp: Array,
+    surfaces: Array,
 ) -> None:
     """Write the inputs of a period into those of the plant.
 
@@ -281,10 +300,11 @@ def write_inputs(
         knots = numbers[target.first : first]
         count = target.orders * target.pieces * columns
         p = numbers[first : first + count].reshape((target.orders, target.pieces, columns))
-        if target.kind == MOTION:
+        if target.kind == MOTION or target.kind == SURFACE:
+            ends = motion[i] if target.kind == MOTION else surfaces[i]
             for column in range(columns):
-                motion[i, 0, column] = value_at(knots, p, column, begin, ROUNDING_S)
-                motion[i, 1, column] = value_at(knots, p, column, end, -ROUNDING_S)
+                ends[0, column] = value_at(knots, p, column, begin, ROUNDING_S)
+                ends[1, column] = value_at(knots, p, column, end, -ROUNDING_S)
         elif target.kind == FORCE:
             for column in range(columns):
                 wrench[i, 3 + column] = mean_of(knots, p, column, begin, end)

@@ -51,7 +51,9 @@ from musls_sim.plants.rigid_body import (
     collect_state,
     fastest_body,
     rotor_records,
+    soft_ground,
     spin_rotors,
+    surfaces_of,
 )
 
 # ---------- Forces on the links of a Gazebo server and in its cables, in compiled functions
@@ -71,7 +73,7 @@ LINK = np.dtype(
 
 
 @compiled()
-def outside_forces(links, selected, rotors, speed, inputs, step_s):
+def outside_forces(links, selected, rotors, speed, grounds, inputs, step_s):
     """Everything that acts on the links from outside but Gazebo's contacts."""
     command, wind, in_body, in_world = inputs
     spin_rotors(speed, command, rotors, step_s)
@@ -80,7 +82,7 @@ def outside_forces(links, selected, rotors, speed, inputs, step_s):
         clear(link.wrench)
         put(link.com_velocity, arm_velocity(link, rotate(link.rotation, link.com)))
         if link.lies > 0.0:
-            add_soft_ground(link, 0.0, link.lies, link.wrench)
+            add_soft_ground(link, grounds, link.lies, link.wrench)
     for i in range(selected.shape[0]):
         link = links[selected[i]]
         if i > 0:
@@ -90,13 +92,13 @@ def outside_forces(links, selected, rotors, speed, inputs, step_s):
 
 
 @compiled()
-def cable_forces(links, first, drone, reach, step_s, gravity, force, peak):
+def cable_forces(links, first, drone, reach, grounds, step_s, gravity, force, peak):
     """Forces at both ends of all cables, the mean over a step, by Newton's law."""
     for i in range(first.shape[0]):
         total = (0.0, 0.0, 0.0)
         for end in range(2):
             put(force[i, end], total)
-        if links[drone[i]].position[2] < reach[i]:
+        if soft_ground(grounds, links[drone[i]].position)[0] > -reach[i]:
             continue
         for k in range(drone[i], first[i] - 1, -1):
             link = links[k]
@@ -308,6 +310,7 @@ class GazeboPlant(Plant):
         physics_step_s: float,
         gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
         rotor_speed_rad_s: Array | None = None,
+        ground_height_enu_m: float | None = 0.0,
         obstacles: Sequence[AnyObstacle] = (),
     ) -> None:
         """Load the system into a server of its own, at rest.
@@ -318,6 +321,7 @@ class GazeboPlant(Plant):
         super().__init__(system, physics_step_s, gravity_m_s2)
         self._hold_s = self.physics_step_s  # time for which forces hold
         self._obstacles = obstacles
+        self._grounds = surfaces_of(ground_height_enu_m, obstacles)
         tree = build_tree(system)
         self._first = tree.first_link
         self._drone = tree.drone
@@ -388,7 +392,9 @@ class GazeboPlant(Plant):
         last = self._inputs
         inputs = last.rotor_command_rad_s, last.wind_enu_m_s, last.wrench_body, last.wrench_enu
         speed = self.state.rotor_speed_rad_s
-        outside_forces(self._links, self._selected, self.rotors, speed, inputs, self._hold_s)
+        grounds = self._grounds
+        held_s = self._hold_s
+        outside_forces(self._links, self._selected, self.rotors, speed, grounds, inputs, held_s)
         return self._rows()
 
     def _rows(self) -> Array:
@@ -405,6 +411,7 @@ class GazeboPlant(Plant):
             self._first,
             self._drone,
             self._reach + DRONE_TOUCHES_M,
+            self._grounds,
             self._hold_s,
             self.gravity_m_s2,
             self.state.cable_force_n,
@@ -420,7 +427,10 @@ class GazeboPlant(Plant):
         return np.vstack([self._links["position"][first:drone], top["position"] + hook])
 
     def cable_end_rotations(self, index: int) -> Array:
-        """See `interface.Plant`."""
+        """Rotations of a cable's rigid links at load and drone, world, (2, 3, 3), if it has any.
+
+        See `interface.Plant`.
+        """
         ends = [self._first[index], self._drone[index] - 1]
         return self._links["rotation"][ends]
 

@@ -189,6 +189,8 @@ class PlantInputs(ShownResult):
         winch_taken: Source of a winch's command: 1 an event, 0 the scenario, (n_winches,).
         winch_ramp: Value towards which an event moves `winch`, and the change in each period (0:
             it is there), (n_winches, 2).
+        surface_motion: Shift and velocity of each surface that moves, at the begin and the end of
+            the period, world, (n_surfaces, 2, 6); none: they stand still.
     """
 
     rotor_command_rad_s: Array
@@ -202,10 +204,11 @@ class PlantInputs(ShownResult):
     winch_brake: NDArray[np.int64] = attribute(default_factory=lambda: np.zeros(0, np.int64))
     winch_taken: NDArray[np.int64] = attribute(default_factory=lambda: np.zeros(0, np.int64))
     winch_ramp: Array = attribute(default_factory=lambda: np.zeros((0, 2)))
+    surface_motion: Array = attribute(default_factory=lambda: np.zeros((0, 2, 6)))
 
     @classmethod
-    def zeros(cls, system: RigSystem) -> PlantInputs:
-        """Inputs with rotors at rest and still air."""
+    def zeros(cls, system: RigSystem, surfaces: int = 0) -> PlantInputs:
+        """Inputs with rotors at rest and still air; `surfaces`: number of those that move."""
         n = system.n_drones
         anchors = len(system.anchors)
         winches = len(system.winches)
@@ -223,6 +226,7 @@ class PlantInputs(ShownResult):
             winch_brake=np.zeros(winches, np.int64),
             winch_taken=np.zeros(winches, np.int64),
             winch_ramp=np.zeros((winches, 2)),
+            surface_motion=np.zeros((surfaces, 2, 6)),
         )
 
 
@@ -269,6 +273,7 @@ STEP_LAYOUT = Layout(
         _input("anchor_wrench", ("n_anchors", 6), float, "on pushed anchors", "anchor_wrench_enu"),
         _input("winch", ("n_winches", 2), float, "drives of winches"),
         _input("winch_brake", ("n_winches",), int, "whether the brake of a drum is closed"),
+        _input("surface_motion", ("n_surfaces", 2, 6), float, "motion of surfaces"),
     ],
 )
 """Inputs and results of a plant's compiled step: the begin of a session's record."""
@@ -283,6 +288,7 @@ anchor_motion_of = STEP_LAYOUT.opener("anchor_motion")
 anchor_wrench_of = STEP_LAYOUT.opener("anchor_wrench")
 winch_of = STEP_LAYOUT.opener("winch")
 winch_brake_of = STEP_LAYOUT.opener("winch_brake")
+surface_motion_of = STEP_LAYOUT.opener("surface_motion")
 
 
 class Change:
@@ -347,7 +353,8 @@ class PlantSetup:
             formation is flown.
         snaps_taut: Whether slack cables snap taut in the mission, which asks for finer steps.
         rig: Motion of anchors and winches; the plant needs to know which anchors are pushed.
-        obstacles: Obstacles in the world.
+        ground_height_enu_m: Height of level ground; None where it is one of the surfaces.
+        surfaces: Surfaces that bodies touch besides: `WorldSpec.surfaces`.
     """
 
     system: RigSystem
@@ -356,7 +363,8 @@ class PlantSetup:
     hanging: Hanging | None
     snaps_taut: bool = False
     rig: RigSpec = attribute(default_factory=RigSpec)
-    obstacles: Sequence[AnyObstacle] = ()
+    ground_height_enu_m: float | None = 0.0
+    surfaces: Sequence[AnyObstacle] = ()
 
 
 @dataclass(frozen=True)

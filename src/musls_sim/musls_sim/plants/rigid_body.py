@@ -36,6 +36,7 @@ from musls_description.system.obstacles import (
     SOLID,
     AnyObstacle,
     depth_and_normal,
+    faces_enu_m,
     solid,
     solids_of,
 )
@@ -230,15 +231,57 @@ def add_inputs(body, in_body, in_world, wrench):
     increase(wrench.moment, in_world)
 
 
+SOFT_DEPTH_M = 0.02
+"""Depth beyond which soft ground with edges pushes no harder: cables may begin within a ledge."""
+
+
 @compiled()
-def add_soft_ground(body, ground, mass, wrench):
+def soft_ground(solids, point):
+    """Return how deep a point is in soft ground, the ground's normal and velocity there.
+
+    `solids`: records of `SOLID`, of which those that are ground count, but for overhangs.
+    """
+    deepest = -np.inf
+    normal = (0.0, 0.0, 1.0)
+    velocity = (0.0, 0.0, 0.0)
+    for k in range(len(solids)):
+        solid = solids[k]
+        if solid.ground == 0:
+            continue
+        depth, n = depth_and_normal(solid, point)
+        if n[2] < -0.5:
+            continue
+        if solid.kind != PLANE:
+            depth = min(depth, SOFT_DEPTH_M)
+        if depth > deepest:
+            deepest = depth
+            normal = n
+            velocity = solid.velocity[0], solid.velocity[1], solid.velocity[2]
+    return deepest, normal, velocity
+
+
+@compiled()
+def add_soft_ground(body, solids, mass, wrench):
     """Add the push of compliant ground under a piece of cable that is below it to its wrench."""
-    depth = ground - body.position[2]
-    v = body.velocity
-    up = mass * (GROUND_STIFFNESS_1_S2 * depth - GROUND_DAMPING_1_S * v[2])
+    depth, normal, velocity = soft_ground(solids, body.position)
+    v = sub(body.velocity, velocity)
+    rise = dot(v, normal)
+    up = mass * (GROUND_STIFFNESS_1_S2 * depth - GROUND_DAMPING_1_S * rise)
     if depth > 0.0 and up > 0.0:
-        damping = -mass * GROUND_DAMPING_1_S
-        increase(wrench.force, (damping * v[0], damping * v[1], up))
+        drag = scale(-mass * GROUND_DAMPING_1_S, add_scaled(v, -rise, normal))
+        increase(wrench.force, add_scaled(drag, up, normal))
+
+
+def soft_below_m(solids: Records) -> float:
+    """Height below which there may be soft ground; -inf for none."""
+    tops = [-np.inf]
+    for record in solids[solids["ground"] != 0]:
+        corners = np.concatenate(faces_enu_m(record))
+        edge_m = np.inf if record["motion"] or record["kind"] == PLANE else corners[:, 2].max()
+        if record["kind"] == PLANE and record["rotation"][2, 2] >= 1.0 and not record["motion"]:
+            edge_m = record["position"][2]
+        tops.append(edge_m)
+    return float(max(tops))
 
 
 # ---------- A body on hard surfaces, the ground and obstacles: springs and dampers at its corners
@@ -260,7 +303,7 @@ CORNER = np.dtype(
     [
         ("place", float, 3),  # in the body
         ("surface", np.int64),  # index of the solid
-        ("anchor", float, 3),  # where it stuck, world
+        ("anchor", float, 3),  # where it stuck, minus the surface's `shift`
         ("stuck", np.int64),
         ("push", float, 3),  # last force, world
     ],
@@ -273,6 +316,7 @@ def surfaces_of(ground_height_m: float | None, obstacles: Iterable[AnyObstacle])
     grounds = np.zeros(0, SOLID)
     if ground_height_m is not None:
         grounds = solid(PLANE, (0.0, 0.0, ground_height_m), np.eye(3), (0.0, 0.0, 0.0))
+        grounds["ground"] = 1
     return np.concatenate([grounds, solids_of(obstacles)])
 
 
@@ -358,9 +402,10 @@ def near_surface(body, corners, solids, ahead_s):
     if body.corners == 0:
         return False
     speed = norm(body.velocity) + body.radius * norm(body.omega)
-    way = ahead_s * (speed + 10.0 * ahead_s) + body.rounding
     each = body.corners // len(solids)
     for s in range(len(solids)):
+        faster = speed if solids[s].motion == 0 else speed + norm(solids[s].velocity)
+        way = ahead_s * (faster + 10.0 * ahead_s) + body.rounding
         if depth_and_normal(solids[s], body.position)[0] + body.radius + way > 0.0:
             first = body.first_corner + each * s
             for q in range(first, first + each):
@@ -375,7 +420,8 @@ def near_surface(body, corners, solids, ahead_s):
 def corner_force(body, corner, place, velocity, depth, normal):
     """Force of a surface on a corner that sticks: that along its normal, and the one across.
 
-    The corner is at a place and velocity in the world, so deep below the surface.
+    The corner is so deep below the surface, at a place minus the surface's `shift`, and at a
+    velocity relative to it.
     """
     k = body.stiffness
     c = body.damping
@@ -394,10 +440,12 @@ def add_corners(body, corners, solids, friction, wrench):
         arm = rotate(body.rotation, c.place)
         put(c.push, (0.0, 0.0, 0.0))
         place = add(body.position, arm)
-        depth, normal = depth_and_normal(solids[c.surface], place)
+        surface = solids[c.surface]
+        depth, normal = depth_and_normal(surface, place)
         if depth <= 0.0:
             continue
-        up, across = corner_force(body, c, place, arm_velocity(body, arm), depth, normal)
+        flow = sub(arm_velocity(body, arm), surface.velocity)
+        up, across = corner_force(body, c, sub(place, surface.shift), flow, depth, normal)
         if up <= 0.0:
             continue
         size = norm(across)
@@ -420,8 +468,10 @@ def settle_corners(bodies, corners, solids, friction):
             if body.near == 0 or dot(c.push, c.push) == 0.0:
                 c.stuck = 0
                 continue
+            surface = solids[c.surface]
             place = point_position(body, c.place)
-            _, normal = depth_and_normal(solids[c.surface], place)
+            _, normal = depth_and_normal(surface, place)
+            place = sub(place, surface.shift)
             up = dot(c.push, normal)
             across = add_scaled(c.push, -up, normal)
             if c.stuck == 0:

@@ -149,7 +149,10 @@ class RigidRodsPlant(LightLinesPlant):
 
     @property
     def compiled_step(self) -> CompiledStage | None:
-        """See `interface.Plant`."""
+        """Compiled function of a `STEP` that does `step` but for `account`; None: Python is needed.
+
+        See `interface.Plant`.
+        """
         return move_plant if self._has(RigidRodsPlant.step) else None
 
     def step(self, inputs: PlantInputs) -> None:
@@ -208,7 +211,8 @@ def build(setup: PlantSetup) -> RigidRodsPlant:
         system,
         physics_step_s=step,
         gravity_m_s2=gravity,
-        obstacles=setup.obstacles,
+        ground_height_enu_m=setup.ground_height_enu_m,
+        obstacles=setup.surfaces,
     )
     if start.kind == "state":
         try:
@@ -223,6 +227,15 @@ def build(setup: PlantSetup) -> RigidRodsPlant:
     if start.kind == "ground":
         motion.position_enu_m[:, 2] += -system.load.collision.bottom_m - motion.position_enu_m[0, 2]
         motion.position_enu_m[:, :2] -= motion.position_enu_m[0, :2].copy()
+        if hanging.ground is not None:
+            place, turn = hanging.ground.stand(system.load.collision, "load", 0.0, 0.0, 0.0)
+            if turn[2, 2] < 1.0:
+                raise ConfigError(
+                    "world: a structure of rigid rods on a slope tips over; choose level ground, "
+                    "start: air or another cable_model"
+                )
+            motion.position_enu_m[:, 2] += place[2] + system.load.collision.bottom_m
+            motion.velocity_enu_m_s[:] = hanging.ground.velocity_m_s(0.0, 0.0)
     else:
         speeds = trim_speeds_rad_s(system, carried(system, motion, rest, gravity))
     return make(motion, rotor_speed_rad_s=speeds)

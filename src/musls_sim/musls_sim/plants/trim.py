@@ -164,7 +164,7 @@ def _stands(plant: Plant, setup: PlantSetup) -> NDArray[np.bool_]:
     """Whether load and drones stand on the ground or on obstacles, (1 + n,)."""
     state = plant.state
     system = setup.system
-    solids = surfaces_of(0.0, setup.obstacles)
+    solids = surfaces_of(setup.ground_height_enu_m, setup.surfaces)
     turns = matrix(state.orientation_wxyz)
     parts: list[Load | Drone | None] = [system.load, *system.drones]
     return np.array(

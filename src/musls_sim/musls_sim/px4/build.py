@@ -165,7 +165,7 @@ def build(setup: AutopilotSetup, agent: XrceAgent | None = None) -> Px4Sitl:
         ]
     wins = switches | parameters
     each = [wins | (agent.parameters(i) if agent else {}) for i in range(len(layouts))]
-    options: dict[str, Any] = {"chosen": parameters, "log_folder": setup.logs}
+    options: dict[str, Any] = {"parameters": parameters, "log_folder": setup.logs}
     airframes = airframe_scripts(firmware, layouts, defaults, each)
     if isinstance(setup.plant, BridgedPlant):
         return Px4InGazebo(setup.plant, firmware, layouts, airframes, **options)

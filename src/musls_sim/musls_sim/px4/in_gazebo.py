@@ -46,7 +46,10 @@ class WorkThreads:
         self._files: list[int] = []
 
     def find(self) -> None:
-        """Find the threads: modules start and end them. None are found where there is no /proc."""
+        """Look up the present work threads of PX4's processes, whose modules start and end them.
+
+        None are found where there is no /proc.
+        """
         self.close()
         pairs = []
         with suppress(OSError):
@@ -138,7 +141,10 @@ class BridgedVehicle(SitlVehicle):
         self.threads = WorkThreads(self._process.pid)
 
     def close(self) -> None:
-        """See `SitlVehicle.close`."""
+        """End PX4 for certain, keep its flight log if it wrote one, free everything.
+
+        See `SitlVehicle.close`.
+        """
         if self.threads is not None:
             self.threads.close()
         super().close()
@@ -216,7 +222,10 @@ class Px4InGazebo(Px4Sitl):
             sleep(SETTLE_LOOK_S)
 
     def close(self) -> None:
-        """See `Px4Sitl.close`."""
+        """End all PX4s and remove their working folders; may be called at any time, repeatedly.
+
+        See `Px4Sitl.close`.
+        """
         super().close()
         self._server_threads.close()
 

@@ -53,6 +53,7 @@ from musls_description.numerics.vectors import (
     unit,
 )
 from musls_description.system.drone import Box, Drone, impossible_radius, propeller_radius_m
+from musls_description.system.obstacles import SOLID, depth_and_normal, ground_at
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import PlantInputs, PlantState, RotorEfficiency
 from musls_sim.plants.rigid_body import Records, rotor_records
@@ -76,9 +77,17 @@ class Air:
         state: True motion and rotor speeds; the memory stays the same.
         wind_enu_m_s: Velocity of the air, world, (3,); the memory stays the same.
         rotors: Constants of the rotors with what failures left of their thrust, (n, n_rotors).
+        grounds: Solids that are ground, records of `SOLID`; none where it is flat, at z = 0.
     """
 
-    def __init__(self, system: RigSystem, state: PlantState, wind_enu_m_s: Array) -> None:
+    def __init__(
+        self,
+        system: RigSystem,
+        state: PlantState,
+        wind_enu_m_s: Array,
+        grounds: Records | None = None,
+    ) -> None:
+        self.grounds = np.zeros(0, SOLID) if grounds is None else grounds
         self.system = system
         self.state = state
         self.wind_enu_m_s = wind_enu_m_s
@@ -245,7 +254,7 @@ class Downwash(CompiledModel):
     air_density_kg_m3: Positive = 1.225
 
     def build(self, air: Air) -> Any:
-        """See `CompiledModel`."""
+        """Make what its stage works on, by the names in `WORLD`; see `CompiledModel`."""
         system = air.system
         rho = self.air_density_kg_m3
         wakes = np.zeros(air.rotors.shape, WAKE)
@@ -447,35 +456,49 @@ class GroundEffect(CompiledModel):
     propeller_radius_m: Positive | None = None
 
     def build(self, air: Air) -> Any:
-        """See `CompiledModel`."""
+        """Make what its stage works on, by the names in `WORLD`; see `CompiledModel`."""
         radius_m = [_radius_m(drone, self.propeller_radius_m) for drone in air.system.drones]
-        return {"near_ground": np.array([(r, self.body_lift) for r in radius_m], NEAR_GROUND)}
+        near = np.array([(r, self.body_lift) for r in radius_m], NEAR_GROUND)
+        return {"near_ground": near, "grounds": air.grounds}
 
 
 @compiled()
-def add_ground_effect(motion, rotors, speed, near_ground, wrench):
+def add_ground_effect(motion, rotors, speed, near_ground, grounds, wrench):
     """Add moments and forces of the ground on drones, bodies' frames, (1 + n, 6).
 
     With the sum h of the heights of a rotor and of another one at a distance d, the image of the
     other takes R^2 h / (4 sqrt(d^2 + h^2)^3) of the air. Below half a radius it stays as there.
-    `rotors`, `speed`: (n, n_rotors); `near_ground`: (n,) of `NEAR_GROUND`.
+    Heights count along the normal of the ground below the drone.
+    `rotors`, `speed`: (n, n_rotors); `near_ground`: (n,) of `NEAR_GROUND`; `grounds`: see `Air`.
     """
     for i in range(len(near_ground)):
         q = motion[i + 1, 6:10]
         radius = near_ground[i].radius
         z = motion[i + 1, 2]
+        normal = (0.0, 0.0, 1.0)
+        if len(grounds) > 0:
+            x = motion[i + 1, 0]
+            y = motion[i + 1, 1]
+            height, which = ground_at(grounds, x, y)
+            if which < 0:
+                continue
+            normal = depth_and_normal(grounds[which], (x, y, height))[1]
+            z = (z - height) * normal[2]
         r2 = radius * radius
         for j in range(speed.shape[1]):
             hub = rotate_by(q, rotors[i, j].place)
+            above = dot(normal, hub)
             share = 0.0
             widest = 0.0
             for k in range(speed.shape[1]):
                 other = rotate_by(q, rotors[i, k].place)
-                d2 = (hub[0] - other[0]) ** 2 + (hub[1] - other[1]) ** 2
-                h = max(2.0 * z + hub[2] + other[2], radius)
+                way = sub(hub, other)
+                aside = add_scaled(way, -dot(normal, way), normal)
+                d2 = dot(aside, aside)
+                h = max(2.0 * z + above + dot(normal, other), radius)
                 share += 0.25 * r2 * h / (d2 + h * h) ** 1.5
                 widest = max(widest, d2)
-            h = max(2.0 * z + 2.0 * hub[2], radius)
+            h = max(2.0 * z + 2.0 * above, radius)
             if widest > 0.0:
                 share += r2 * h / (widest + h * h) ** 1.5 * near_ground[i].body_lift
             more = 1.0 / (1.0 - min(share, 0.5)) - 1.0

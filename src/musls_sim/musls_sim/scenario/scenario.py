@@ -38,10 +38,11 @@ from musls_description.config.strict_yaml import (
     shown,
 )
 from musls_description.hanging.cone import Cone, with_places
+from musls_description.hanging.ground import Ground
 from musls_description.hanging.hang import Hanging, hang
 from musls_description.hanging.rig_places import rig_places_m
 from musls_description.numerics.arrays import Array
-from musls_description.system.obstacles import WorldSpec
+from musls_description.system.obstacles import WorldSpec, resolve_tables
 from musls_description.system.slung_system import AnySystem, RigSystem
 from musls_description.system.system_files import expand_system, read_system, system_path
 from musls_description.tables import ShownResult, Table
@@ -177,7 +178,7 @@ class Scenario(ShownResult):
         rig: Motion of anchors and winches over time, of a rig.
         wind: Mean wind and gusts.
         aerodynamics: Effects of the air besides drag: downwash, ground effect, your own models.
-        world: Obstacles.
+        world: Ground and obstacles.
         physics: Step size of the physics and other numerical settings.
         limits: Limits that the flight must keep, such as the distance between drones.
         contingency: Reaction of the formation to the loss of a drone; left out for none.
@@ -230,7 +231,8 @@ class Scenario(ShownResult):
             return None
         pose = mission.stages[0].pose(np.zeros(1))[0]
         pose = np.where(np.isfinite(pose), pose, 0.0)  # the checks before the flight refuse others
-        return hang(system, formation, self.physics.gravity_m_s2, pose)
+        ground = Ground.of(self.world, system)
+        return hang(system, formation, self.physics.gravity_m_s2, pose, ground)
 
     @cached_property
     def brief(self) -> Brief:
@@ -468,6 +470,7 @@ def _resolve_files(data: dict[str, Any], folder: Path) -> None:
         if isinstance(stage, dict) and isinstance(stage.get("path"), str) and stage["path"]:
             stage["path"] = os.path.abspath(folder / stage["path"])
     resolve_files(data.get("rig"), folder)
+    resolve_tables(data.get("world"), folder)
     controller = data.get("controller")
     if not isinstance(controller, LocatedMapping):
         return

@@ -35,7 +35,7 @@ from musls_description.system.contacts import (
     watch_cable,
 )
 from musls_description.system.drone import tip_radius_m
-from musls_description.system.obstacles import AnyObstacle, solids_of
+from musls_description.system.obstacles import GROUND, WorldSpec, solids_of
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.interface import Plant
 
@@ -76,7 +76,8 @@ class CollisionWatch:
 
     Cables are looked at every 20 ms, those of load and drones, near where they are fastened: of one
     that has come loose a part may be missed. A drone that touches the load at the start stands on
-    it or is fixed to it: that is no collision. Nor is it one that a body stands on an obstacle.
+    it or is fixed to it: that is no collision. Nor is it one that a body stands on an obstacle, or
+    lands softly on one that is ground.
 
     Attributes:
         obstacles: Obstacles that are watched.
@@ -84,8 +85,10 @@ class CollisionWatch:
         arrays: Arrays that compiled code checks, by name in `WORLD`.
     """
 
-    def __init__(self, plant: Plant, obstacles: Sequence[AnyObstacle] = ()) -> None:
+    def __init__(self, plant: Plant, world: WorldSpec | None = None) -> None:
         """Prepare for a system in its state at the start."""
+        world = WorldSpec() if world is None else world
+        obstacles = world.surfaces
         self._plant = plant
         self._motion = plant.state.motion
         system = plant.system
@@ -122,6 +125,8 @@ class CollisionWatch:
             "closest": self.closest,
             "touching": self._touching[:n],
         }
+        if world.level_ground_m is None:  # it is among the obstacles
+            np.fill_diagonal(self._speed, LEFT_OUT)
         for one, other in (collision.bodies for collision in self.look(0)):
             if one != "load" and other != "ground" and other in self._names:
                 raise ConfigError(f"{one} and {other} overlap at the start: place them apart")
@@ -171,6 +176,7 @@ class CollisionWatch:
                 "place_enu_m": row["point"].tolist(),
             }
             for obstacle, row in zip(self.obstacles, self.closest, strict=True)
+            if obstacle.name != GROUND
         ]
 
     def _touched_obstacles(self, own: Records, time_s: float) -> Iterator[Collision]:
@@ -202,11 +208,17 @@ class CollisionWatch:
             return
         smaller = self._own.copy()
         smaller["size"] = np.maximum(smaller["size"] - 3.0 * TOUCH_M, 0.0)
-        for collision in chain(
-            self._touched_obstacles(smaller, 0.0), self._obstacles_at_cables(0.0)
-        ):
-            one, other = collision.bodies
-            raise ConfigError(f"{one} and obstacle {other} overlap at the start: place them apart")
+        is_ground = self._solids["ground"].copy()
+        for is_load in (True, False):  # cables may lie on the ground
+            self._solids["ground"] = 0 if is_load else is_ground
+            hits = self._touched_obstacles(smaller, 0.0)
+            for collision in hits if is_load else self._obstacles_at_cables(0.0):
+                one, other = collision.bodies
+                kind = "" if other == GROUND else "obstacle "
+                raise ConfigError(
+                    f"{one} and {kind}{other} overlap at the start: place them apart, or tell what "
+                    "bodies start on by ground: true"
+                )
         self.closest["gap"] = np.inf
         for collision in chain(
             self._touched_obstacles(self._own, 0.0), self._obstacles_at_cables(0.0)

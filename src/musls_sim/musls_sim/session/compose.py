@@ -199,7 +199,8 @@ def build_plant(scenario: Scenario) -> Plant:
         scenario.hanging,
         snaps_taut=any(stage.snaps_taut for stage in scenario.mission.stages),
         rig=scenario.rig,
-        obstacles=scenario.world.obstacles,
+        ground_height_enu_m=scenario.world.level_ground_m,
+        surfaces=scenario.world.surfaces,
     )
     if setup.start.swing_deg:
         setup = replace(setup, start=swung_out(setup, scenario.cable_model))

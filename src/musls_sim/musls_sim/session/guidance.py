@@ -200,35 +200,44 @@ class MissionGuidance(Guidance):
 
     @property
     def begin_s(self) -> float:
-        """See `Guidance`."""
+        """Time when the plan began, or would have begun without its waits; see `Guidance`."""
         return self.flight.player.begin_s
 
     @property
     def fed_m_s2(self) -> Array:
-        """See `Guidance`."""
+        """Accelerations that the plan feeds forward now, world ENU, (n, 3); see `Guidance`."""
         acceleration = self.plan.drone_acceleration_enu_m_s2
         return super().fed_m_s2 if acceleration is None else acceleration[self.row]
 
     @property
     def plays(self) -> bool:
-        """See `Guidance`."""
+        """Whether compiled code may play the plan, up to a row that asks for Python.
+
+        See `Guidance`.
+        """
         return self.flight.player.plays
 
     @property
     def watched(self) -> int:
-        """See `Guidance`."""
+        """Whether losses are looked for now, see `musls_control.mission.rows.ROW`.
+
+        See `Guidance`.
+        """
         return (
             UNWATCHED if self.flight.contingency is None else int(self.plan.rows["watch"][self.row])
         )
 
     @property
     def controls(self) -> bool:
-        """See `Guidance`."""
+        """Whether a controller of the load flies now, where there is one; see `Guidance`."""
         return super().controls and self.flight.controls()
 
     @property
     def reference(self) -> Reference:
-        """See `Guidance`."""
+        """Reference of the load since `begin_s`; None for that of the mission's plan.
+
+        See `Guidance`.
+        """
         return self.flight.player.reference
 
     def reference_at(self, time_s: float) -> LoadReference:
@@ -244,7 +253,10 @@ class MissionGuidance(Guidance):
 
     @property
     def next_s(self) -> float:
-        """See `Guidance`."""
+        """Time of the next `step` that does something; in the past for every one.
+
+        See `Guidance`.
+        """
         flight = self.flight
         player = self.flight.player
         if self._unheard or self._finds_losses:
@@ -255,7 +267,10 @@ class MissionGuidance(Guidance):
 
     @property
     def asks_s(self) -> float:
-        """See `Guidance`."""
+        """Time until which compiled code may run on, unless it finds a reason not to.
+
+        See `Guidance`.
+        """
         return self._reaction_s - ROUNDING_S if self.plays else self.next_s
 
     @property
@@ -348,7 +363,7 @@ class MissionGuidance(Guidance):
             self._wait_for_landing(time_s)
 
     def on_played(self, ticks_and_rows: Iterable[tuple[int, int]]) -> None:
-        """See `Guidance`."""
+        """Compiled code has played these rows of the plan, in these periods; see `Guidance`."""
         before = self.flight.player.number - self.row
         for tick, row in ticks_and_rows:
             self._shown = before + row

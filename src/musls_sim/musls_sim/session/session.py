@@ -171,7 +171,8 @@ class Session(TiedToMemory, Flight):
         guided = flying is None
         period_s = plant.period_s
         self.guidance = guidance = make_guidance(components, self.observers)
-        self.inputs = inputs = PlantInputs.zeros(system)
+        motions = scenario.world.motions
+        self.inputs = inputs = PlantInputs.zeros(system, len(motions))
         self.command = MotorCommands.zeros(system.n_drones, system.n_rotors)
         setpoint = guidance.setpoint
         autopilot = components.autopilot
@@ -187,11 +188,12 @@ class Session(TiedToMemory, Flight):
         if self.power is not None:
             self.power.look(plant.state)
         self.separation = SeparationWatch(system, scenario.limits) if system.n_drones > 1 else None
-        obstacles = scenario.world.obstacles
-        can_collide = system.n_drones or obstacles
-        self.collisions = CollisionWatch(plant, obstacles) if can_collide else None
+        world = scenario.world
+        can_collide = system.n_drones or world.surfaces
+        self.collisions = CollisionWatch(plant, world) if can_collide else None
         inputs.wind_enu_m_s = components.wind.velocity_enu_m_s  # one memory
-        air = Air(plant.system, plant.state, inputs.wind_enu_m_s)
+        grounds = None if world.is_flat else world.grounds.copy()
+        air = Air(plant.system, plant.state, inputs.wind_enu_m_s, grounds)
         self.aerodynamics = Aerodynamics(scenario.aerodynamics, air, inputs)
         context = EventContext(
             plant,
@@ -231,7 +233,7 @@ class Session(TiedToMemory, Flight):
         self.load_cells = LoadCells(plant.system, period_s, cells)
         self.sensors = Sensors(scenario.sensors, setup, self.estimate)
         self.readings = self.sensors.readings
-        self.driver = driver = RigDriver(scenario.rig, plant.system, period_s)
+        self.driver = driver = RigDriver(scenario.rig, plant.system, period_s, motions)
         if len(driver.targets) or plant.system.winches:
             driver.start(inputs, plant.state)
             plant.start_driving(inputs)
@@ -254,7 +256,7 @@ class Session(TiedToMemory, Flight):
                 raise ConfigError(f"contingency.hook = release: {error}; or hook: hold") from None
 
     def set_stages(self, stages: Sequence[Stage]) -> None:
-        """See `Loop.set_stages`."""
+        """Set the stages, in their order; see `Loop.set_stages`."""
         super().set_stages(stages)
         self._runs: Runs | None = None
 

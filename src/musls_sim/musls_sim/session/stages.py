@@ -257,6 +257,8 @@ def _tilted_thrust(flight: Flight) -> Stage | None:
 @entry("downwash and ground effect", "scenario/aerodynamics.py")
 def _aerodynamics(flight: Flight) -> Stage | None:
     parts = tuple(compiled.OF_AIR[kind] for kind in flight.aerodynamics.kinds)
+    if "ground_effect" in flight.aerodynamics.kinds and len(flight.inputs.surface_motion):
+        parts = (compiled.move_grounds, *parts)
     return Stage("aerodynamics", compiled=parts) if parts else None
 
 
@@ -331,7 +333,8 @@ def _collisions(flight: Flight) -> Stage | None:
     if watch is None:
         return None
     obstacles = (compiled.look_at_obstacles,) if watch.obstacles else ()
-    look = (compiled.look_for_contacts, *obstacles)
+    moves = (compiled.move_obstacles,) if len(flight.inputs.surface_motion) else ()
+    look = (compiled.look_for_contacts, *moves, *obstacles)
     return Stage("collisions", flight.watch_collisions, never, look, tells=True)
 
 

@@ -50,6 +50,7 @@ from musls_sim.plants.rigid_links.mechanism import (
     place_bodies,
     rotors_of,
     set_positions,
+    solids_of,
     speed_of,
 )
 from musls_sim.plants.rigid_links.period import collect, keep_inputs
@@ -72,8 +73,8 @@ def outside(address, h):
     force = change_of(t)
     for k in range(bodies.shape[0]):
         clear(bodies[k].wrench)
-        if bodies[k].lies > 0.0:
-            add_soft_ground(bodies[k], t.ground, bodies[k].lies, bodies[k].wrench)
+        if bodies[k].lies > 0.0 and bodies[k].position[2] < t.soft_below:
+            add_soft_ground(bodies[k], solids_of(t), bodies[k].lies, bodies[k].wrench)
     finite = add_outside(t)
     for k in range(bodies.shape[0] - 1, -1, -1):
         body = bodies[k]

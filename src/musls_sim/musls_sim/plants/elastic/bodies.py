@@ -360,8 +360,10 @@ def push_corner(t, corner, place, flow, dh):
     Along the normal n a force gives way by its slope s, across it by a, where friction slips not
     along the direction d of the force: K = s n n^T + a (I - n n^T - d d^T), in six numbers.
     """
-    depth, n = depth_and_normal(solids_of(t)[corner.surface], place)
+    surface = solids_of(t)[corner.surface]
+    depth, n = depth_and_normal(surface, place)
     depth = depth + corner.rounding
+    flow = sub(flow, surface.velocity)
     rise = dot(flow, n)
     up, damp, slope = press(corner.stiffness, corner.damping, corner.set_in, depth, rise, dh)
     corner.normal_force = up
@@ -369,6 +371,7 @@ def push_corner(t, corner, place, flow, dh):
     corner.slipping = 0.0
     if up == 0.0:
         return NOTHING
+    place = sub(place, surface.shift)
     if corner.active == 0.0:  # it touches within this step: stuck where it is before the stage
         put(corner.anchor, add_scaled(place, -dh, flow))
         corner.active = 1.0
@@ -438,9 +441,11 @@ def settle_corner(t, corner, place):
     if corner.normal_force == 0.0:
         corner.active = 0.0
     elif corner.slipping > 0.0:
-        _, n = depth_and_normal(solids_of(t)[corner.surface], place)
+        surface = solids_of(t)[corner.surface]
+        _, n = depth_and_normal(surface, place)
         across = add_scaled(corner.force, -dot(corner.force, n), n)
-        put(corner.anchor, add_scaled(place, 1.0 / corner.stiffness, across))
+        held = sub(place, surface.shift)
+        put(corner.anchor, add_scaled(held, 1.0 / corner.stiffness, across))
 
 
 @compiled()
@@ -482,9 +487,10 @@ def surface_error(t, losses, share, dh):
 @compiled()
 def corner_error(t, corner, place, flow, shift, losses, dh):
     """Normal force of a corner that the solution has shifted, and the error of its linear one."""
-    depth, n = depth_and_normal(solids_of(t)[corner.surface], place)
+    surface = solids_of(t)[corner.surface]
+    depth, n = depth_and_normal(surface, place)
     depth = depth + corner.rounding
-    rise = dot(flow, n)
+    rise = dot(sub(flow, surface.velocity), n)
     up, _, _ = press(corner.stiffness, corner.damping, corner.set_in, depth, rise, dh)
     linear = corner.normal_force - corner.slope * dot(shift, n)
     if (corner.normal_force > 0.0) != (corner.touched > 0.0):

@@ -20,7 +20,7 @@ from musls_sim.plants.drone_paths import PoseEnds
 from musls_sim.plants.elastic.cables.line import line_of
 from musls_sim.plants.elastic.engine import Engine, Path
 from musls_sim.plants.elastic.rig import Rig
-from musls_sim.plants.elastic.start import ANY_TORQUE_N_M, rig_parts, settle
+from musls_sim.plants.elastic.start import ANY_TORQUE_N_M, move_along, rig_parts, settle
 from musls_sim.plants.elastic.state import LAYOUT
 from musls_sim.plants.elastic.step import move_plant
 from musls_sim.plants.interface import (
@@ -131,6 +131,7 @@ class ElasticPlant(Engine):
         obstacles: Sequence[AnyObstacle] = (),
         contact: Collection[str] = TOUCHING,
         accuracy: float = 0.0,
+        velocities_enu_m_s: Array | None = None,
     ) -> None:
         """Build the tables in the start configuration.
 
@@ -144,7 +145,8 @@ class ElasticPlant(Engine):
         `segments` are per cable of a slung load, by default the number of links. `drives` says
         which anchors are pushed. Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground
         height of None means no ground; `contact` is `physics.contact`, `accuracy` that of
-        `physics`, for which steps become shorter (0: they do not).
+        `physics`, for which steps become shorter (0: they do not). `velocities_enu_m_s`: of load
+        and drones in a configuration, (1 + n_drones, 3), 0 by default.
         """
         Plant.__init__(self, system, physics_step_s or CONTROL_PERIOD_S, gravity_m_s2)
         lines = [line_of(k, ea_n, damping_n_s, ei_n_m2) for k in system.cables]
@@ -160,6 +162,11 @@ class ElasticPlant(Engine):
             by_rate=driven_by_rate(system, drives or RigSpec()),
             loaded=system.load is not None,
         )
+        if velocities_enu_m_s is not None and velocities_enu_m_s.any():
+            for body, velocity in zip(rig.bodies, velocities_enu_m_s, strict=True):
+                body.velocity_enu_m_s = velocity
+            for moving in rig.cables:
+                move_along(moving, rig.bodies)
         for body in rig.bodies:
             if ("drones" if body.drone >= 0 else "load") not in contact:
                 body.corners_m = np.zeros((0, 3))
@@ -198,7 +205,10 @@ class ElasticPlant(Engine):
 
     @property
     def compiled_step(self) -> CompiledStage | None:
-        """See `interface.Plant`."""
+        """Compiled function of a `STEP` that does `step` but for `account`; None: Python is needed.
+
+        See `interface.Plant`.
+        """
         plain = self._motion is None and not self._memories
         return move_plant if plain and self._has(ElasticPlant.step) else None
 
@@ -218,13 +228,19 @@ class ElasticPlant(Engine):
             self._note_reaction()
 
     def account(self, verdict: int, inputs: PlantInputs | None = None, periods: int = 1) -> None:
-        """See `interface.Plant.account`."""
+        """Take note of periods that compiled code advanced, and of how the last of them ended.
+
+        See `interface.Plant.account`.
+        """
         super().account(verdict, inputs, periods)
         if len(self.breaks) > self._breaks_told:
             self._tell_breaks()
 
     def set_rotor_speeds(self, speed_rad_s: Array) -> None:
-        """See `interface.Plant`."""
+        """Set the rotor speeds, (n_drones, n_rotors), and find the forces of the start again.
+
+        See `interface.Plant`.
+        """
         super().set_rotor_speeds(speed_rad_s)
         self.restart()
 
@@ -355,7 +371,10 @@ class ElasticPlant(Engine):
         return np.array(self.nodes_enu_m(index))
 
     def segment_tensions_n(self, index: int) -> Array:
-        """See `interface.Plant`."""
+        """Tension in the middle of each link or segment of cable `index` (from 0), (links,) [N].
+
+        See `interface.Plant`.
+        """
         return np.array(self.tensions_n(index))
 
     @property
@@ -396,7 +415,8 @@ def build(setup: PlantSetup) -> ElasticPlant:
         physics_step_s=step_s(system, physics, order=2),
         gravity_m_s2=physics.gravity_m_s2,
         drives=setup.rig,
-        obstacles=setup.obstacles,
+        ground_height_enu_m=setup.ground_height_enu_m,
+        obstacles=setup.surfaces,
         contact=physics.contact,
         accuracy=physics.accuracy if physics.refine else 0.0,
     )
@@ -407,6 +427,7 @@ def build(setup: PlantSetup) -> ElasticPlant:
         return make(start)
     assert setup.hanging is not None  # every formation has one
     if start.kind == "ground":
-        return make(setup.hanging.on_ground)
+        hanging = setup.hanging
+        return make(hanging.on_ground, velocities_enu_m_s=hanging.on_ground_velocities_m_s)
     rest = setup.hanging.rest
     return make(rest.configuration, rotor_speed_rad_s=trim_speeds_rad_s(system, rest))

@@ -261,7 +261,10 @@ def predict_second_shafts(t, wh, ahead):
 
 @compiled()
 def place_reels(t, dh, share):
-    """Shafts in the stage, by their accelerations or by their drive, and the free lengths."""
+    """Write angles and rates of the shafts in a stage of the integrator, and the free lengths.
+
+    By their accelerations over `dh`, or by their drive at a share of the period.
+    """
     for s in shafts_of(t):
         if s.by_rate > 0.0:
             time = share * t.period
@@ -286,7 +289,10 @@ def place_reels(t, dh, share):
 
 @compiled()
 def spin_torque(shaft, body):
-    """Rate of the angular momentum that a shaft has of its own, in the stage."""
+    """Torque [N m], world, that changes the spin of a shaft, in a stage of the integrator.
+
+    The body that carries the shaft feels its opposite.
+    """
     along = scale(shaft.inertia * shaft.stage_acceleration, shaft.axis_world)
     swung = cross(body.stage.omega, shaft.axis_world)
     return add_scaled(along, shaft.inertia * shaft.stage_rate, swung)

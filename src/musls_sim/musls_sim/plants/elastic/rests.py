@@ -16,6 +16,7 @@ from musls_control.mission.plan import FlightPlan
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_matrix, from_yaw, matrix, wrapped, yaw_of
+from musls_description.system.obstacles import GROUND
 from musls_description.system.slung_system import ElasticLine, RigSystem
 from musls_sim.plants.driving import path_motion, straight
 from musls_sim.plants.elastic.plant import ElasticPlant
@@ -176,9 +177,10 @@ def _turn(rig: Rig, yaws_rad: Array) -> bool:
 
 
 def lowest_m(rig: Rig) -> float:
-    """Height of the lowest part over the ground; infinite without ground."""
+    """Height of the lowest part over level ground; infinite without ground, -inf if not known."""
     if rig.ground_height_enu_m is None:
-        return np.inf
+        uneven = any(obstacle.name == GROUND for obstacle in rig.obstacles)
+        return -np.inf if uneven else np.inf
     corners = [body.position_enu_m + body.corners_m @ body.rotation.T for body in rig.bodies]
     parts = [*corners, *(cable.nodes_enu_m for cable in rig.cables)]
     return min(float(part[:, 2].min()) for part in parts if len(part)) - rig.ground_height_enu_m

@@ -35,7 +35,13 @@ from musls_sim.plants.elastic.state import (
     SYSTEM,
     UNKNOWN,
 )
-from musls_sim.plants.rigid_body import ROTOR, corner_constants, corner_records, surfaces_of
+from musls_sim.plants.rigid_body import (
+    ROTOR,
+    corner_constants,
+    corner_records,
+    soft_below_m,
+    surfaces_of,
+)
 
 # ---------- Where the matrix of bodies and shafts is not zero
 
@@ -328,7 +334,6 @@ def build_tables(rig: Rig) -> tuple[Array, Tables]:
     shafts = shaft_table(rig, n_dofs)
     nodes = _node_table(rig)
     _fill_reels(rig, cables, nodes, shafts)
-    ground = rig.ground_height_enu_m
     state = {
         "nodes": nodes,
         "segments": _segment_table(rig),
@@ -343,7 +348,7 @@ def build_tables(rig: Rig) -> tuple[Array, Tables]:
             **state,
             "changing": (SYSTEM.itemsize + sum(table.nbytes for table in state.values())) // 8,
             "gravity": rig.gravity_m_s2,
-            "ground": -np.inf if ground is None else ground,
+            "soft_below": soft_below_m(solids),
             "ground_friction": rig.ground_friction,
             "tolerance": TENSION_TOLERANCE_SHARE * rig.mass_kg * STANDARD_GRAVITY_M_S2,
             "energy_tolerance": ENERGY_TOLERANCE_M * rig.mass_kg * STANDARD_GRAVITY_M_S2,

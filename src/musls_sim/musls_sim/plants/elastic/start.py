@@ -416,7 +416,7 @@ def rig_parts(
         if isinstance(start, StartSpec):
             _lay(rig_cable, bodies, cable, _shape_of(start, i, system.n_cables), gravity, i)
             _check_ends(rig_cable, bodies, i)
-        _move_along(rig_cable, bodies)
+        move_along(rig_cable, bodies)
         cables.append(rig_cable)
     return bodies, cables
 
@@ -647,7 +647,7 @@ def _check_ends(cable: RigCable, bodies: Sequence[RigBody], index: int) -> None:
             )
 
 
-def _move_along(cable: RigCable, bodies: Sequence[RigBody]) -> None:
+def move_along(cable: RigCable, bodies: Sequence[RigBody]) -> None:
     """Give the nodes velocities between those of the bodies at the ends."""
     ends = [
         bodies[b].velocity_enu_m_s + np.cross(bodies[b].omega_enu_rad_s, bodies[b].rotation @ point)

@@ -210,7 +210,7 @@ LAYOUT = Layout(
         Number("wind", VECTOR, "velocity of the air [m/s]"),
         Number("bracket", (float, 4), "of the time of a break"),
         Number("gravity", float, "[m/s2]"),
-        Number("ground", float, "height of the ground, -inf for none [m]"),
+        Number("soft_below", float, "height below which there may be soft ground [m]"),
         Number("ground_friction", float, "coefficient of surfaces"),
         Number("tolerance", float, "of tensions [N]"),
         Number("energy_tolerance", float, "energy that a step may make [J]"),

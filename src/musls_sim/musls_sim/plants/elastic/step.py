@@ -48,6 +48,7 @@ from musls_description.numerics.vectors import (
     scale,
     sub,
 )
+from musls_description.system.obstacles import begin_motion, move_solids
 from musls_sim.plants.elastic.bodies import (
     add_surfaces,
     balance,
@@ -127,6 +128,7 @@ from musls_sim.plants.elastic.state import (
     rows_of,
     segments_of,
     shafts_of,
+    solids_of,
     speed_of,
     stage_speed_of,
     unknowns_of,
@@ -137,6 +139,7 @@ from musls_sim.plants.interface import (
     anchor_motion_of,
     anchor_wrench_of,
     command_of,
+    surface_motion_of,
     winch_brake_of,
     winch_of,
     wind_of,
@@ -340,6 +343,7 @@ def solve_stage(t, dh, share, iterations):
     """Solve one stage at a share of the period; returns the linear solutions used, 0 if none."""
     losses = t.stage_losses
     part = 1.0
+    move_solids(solids_of(t), share * t.period)
     for iteration in range(iterations + 1):
         place_bodies(t, dh, share, iteration > 0)
         place_reels(t, dh, share)
@@ -702,6 +706,7 @@ def _take_inputs(t, s):
     copy_table(own_wrench_body_of(t), wrench_body_of(s))
     copy_table(own_wrench_enu_of(t), wrench_enu_of(s))
     t.period = s.period
+    begin_motion(solids_of(t), surface_motion_of(s), s.period)
     for k in range(s.n_anchors):
         b = 1 + s.n_drones + k
         body = bodies_of(t)[b]

@@ -24,7 +24,7 @@ from musls_description.numerics.rotations import (
     rotation_vector,
     yaw_of,
 )
-from musls_description.system.obstacles import AnyObstacle
+from musls_description.system.obstacles import AnyObstacle, ground_heights
 from musls_description.system.slung_system import RigSystem, slung_system
 from musls_sim.plants.drone_paths import PoseEnds
 from musls_sim.plants.elastic.plant import ElasticPlant
@@ -128,6 +128,8 @@ class LightLinesPlant(Plant):
             np.array([cable.length_m for cable in system.cables]),
         )
         self._ground = ground_height_enu_m
+        uneven = ground_height_enu_m is None or t.solids["ground"].sum() > 1
+        self._grounds = t.solids if uneven else None
         self._begin(start)
 
     def _begin(self, start: BodyMotion) -> None:
@@ -140,7 +142,10 @@ class LightLinesPlant(Plant):
         self._start_j = self.energy_j
 
     def set_rotor_speeds(self, speed_rad_s: Array) -> None:
-        """See `interface.Plant`."""
+        """Set the rotor speeds, (n_drones, n_rotors), and find the forces of the start again.
+
+        See `interface.Plant`.
+        """
         super().set_rotor_speeds(speed_rad_s)
         self.records.end_speed[:] = speed_rad_s
         self._find_forces()
@@ -181,7 +186,7 @@ class LightLinesPlant(Plant):
         self.forget_inputs()
 
     def local_state(self) -> LocalState:
-        """See `interface.Plant`."""
+        """Coordinates around the present state, for linear models; see `interface.Plant`."""
         slung_system(self.system, "linear model")
         return LineState(self)
 
@@ -242,7 +247,10 @@ class MasslessPlant(LightLinesPlant):
 
     @property
     def compiled_step(self) -> CompiledStage | None:
-        """See `interface.Plant`."""
+        """Compiled function of a `STEP` that does `step` but for `account`; None: Python is needed.
+
+        See `interface.Plant`.
+        """
         return move_plant if self._motion is None and self._has(MasslessPlant.step) else None
 
     def step(self, inputs: PlantInputs) -> None:
@@ -325,7 +333,7 @@ class MasslessPlant(LightLinesPlant):
         self.held_by[i] = next_holder if holder in ("both", next_holder) else "nobody"
 
     def hook_is_open(self, cable: int) -> bool:
-        """See `interface.Plant`."""
+        """Whether a cable (from 0) has let go of the load; see `interface.Plant`."""
         return self.held_by[cable] == "drone"
 
     def hook_gap(self, cable: int) -> tuple[float, float]:
@@ -369,7 +377,10 @@ class MasslessPlant(LightLinesPlant):
         points = cable.links + 1
         low, high = self._ends(index)
         if holder == "both":
-            return hanging_line(low, high, cable.length_m, points, self._ground)
+            lines = hanging_line(low, high, cable.length_m, points, self._ground)
+            if self._grounds is not None:
+                _lay_on(self._grounds, lines)
+            return lines
         top = low if holder == "load" else high
         along = np.linspace(cable.length_m if holder == "drone" else 0.0, 0.0, points)
         line: Array = top[..., None, :] - along[:, None] * UP
@@ -437,7 +448,10 @@ class LineState(LocalState):
         return reach / np.linalg.norm(reach, axis=1)[:, None], rate / length
 
     def move(self, shift: Array, rate_shift: Array) -> None:
-        """See `interface.LocalState`."""
+        """Set the plant to the first state moved by these, (n,) each; rotors as they were.
+
+        See `interface.LocalState`.
+        """
         plant = self._plant
         n = self._free
         plant.memory[:] = self._kept
@@ -466,7 +480,10 @@ class LineState(LocalState):
         plant.forget_inputs()
 
     def read(self) -> tuple[Array, Array]:
-        """See `interface.LocalState`."""
+        """Coordinates and rates minus those of the first state, (n,) each.
+
+        See `interface.LocalState`.
+        """
         n = self._free
         y = self._plant.moving["state"]
         first = self._first
@@ -496,7 +513,10 @@ class LineState(LocalState):
         return shift, rates - self._rates
 
     def advance(self, inputs: PlantInputs, time_s: float) -> None:
-        """See `interface.LocalState`."""
+        """Advance the plant by a short time, in one step, with the inputs held.
+
+        See `interface.LocalState`.
+        """
         self._plant._advance(inputs, time_s)
 
 
@@ -556,6 +576,15 @@ def _slack_line(
     return shape
 
 
+def _lay_on(grounds: Records, lines: Array) -> None:
+    """Raise lines to ground that is not flat, but not beyond their straight way, (..., k, 3)."""
+    low = lines[..., :1, 2]
+    straight = low + _shares(lines.shape[-2]) * (lines[..., -1:, 2] - low)
+    heights = ground_heights(grounds, np.ascontiguousarray(lines).reshape(-1, 3))
+    floor = np.minimum(heights.reshape(lines.shape[:-1]), straight)
+    lines[..., 2] = np.maximum(lines[..., 2], floor)
+
+
 # ---------- The plant of a scenario
 
 
@@ -576,7 +605,8 @@ def build(setup: PlantSetup) -> MasslessPlant:
         physics_step_s=step_s(system, physics, order=4),
         gravity_m_s2=physics.gravity_m_s2,
         restitution=physics.cable_restitution,
-        obstacles=setup.obstacles,
+        ground_height_enu_m=setup.ground_height_enu_m,
+        obstacles=setup.surfaces,
     )
     if setup.start.kind == "state":
         motion = given_motion(system, setup.start)
@@ -587,7 +617,8 @@ def build(setup: PlantSetup) -> MasslessPlant:
     hanging = setup.hanging
     assert hanging is not None  # such a flight begins in formation
     if setup.start.kind == "ground":
-        return make(BodyMotion.of(*hanging.on_ground.bodies(system)))
+        velocities = hanging.on_ground_velocities_m_s
+        return make(BodyMotion.of(*hanging.on_ground.bodies(system), velocities))
     rest = hanging.on_massless_cables
     return make(BodyMotion.of(*rest.bodies), rotor_speed_rad_s=trim_speeds_rad_s(system, rest))
 
@@ -619,7 +650,8 @@ def _build_rig(setup: PlantSetup) -> MasslessPlant:
             gravity_m_s2=physics.gravity_m_s2,
             rotor_speed_rad_s=speeds,
             restitution=physics.cable_restitution,
-            obstacles=setup.obstacles,
+            ground_height_enu_m=setup.ground_height_enu_m,
+            obstacles=setup.surfaces,
         )
     except ConfigError as error:
         raise ConfigError(f"start.drones: {error}") from None

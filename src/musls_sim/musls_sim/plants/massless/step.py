@@ -19,10 +19,12 @@ from musls_description.numerics.records import (
     record_beyond,
 )
 from musls_description.numerics.vectors import dot, put, scale
+from musls_description.system.obstacles import begin_motion, move_solids
 from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
     STEP,
     command_of,
+    surface_motion_of,
     wind_of,
     wrench_body_of,
     wrench_enu_of,
@@ -78,6 +80,7 @@ def move_plant(address):
     bodies = bodies_of(t)
     cables = cables_of(t)
     forces = force_of(t)
+    begin_motion(solids_of(t), surface_motion_of(s), period)
     t.happened = 0
     moving = period > 0.0
     for c in cables:
@@ -224,6 +227,7 @@ def trial(t, now, h):
             t.mean_driven = drive_power / 6.0
             t.mean_lost = loss_power / 6.0
         ahead, speed = (0.5 * h, middle_speed) if stage < 3 else (h, end_speed)
+        move_solids(solids_of(t), now + ahead)
         rates(t, speed, now + ahead)
         weight = 2.0 if stage < 3 else 1.0
         drive_power += weight * t.driven

@@ -24,6 +24,7 @@ from musls_sim.plants.rigid_body import (
     GROUND_STIFFNESS_1_S2,
     arm_velocity,
     corner_force,
+    soft_ground,
 )
 from musls_sim.plants.rigid_links.articulated import yield_at
 from musls_sim.plants.rigid_links.mechanism import bodies_of, edges_of, move_bodies, solids_of
@@ -49,7 +50,7 @@ def find_contacts(t, h):
     for k in range(bodies.shape[0]):
         body = bodies[k]
         body.soft = 0
-        if body.lies > 0.0 and body.position[2] < t.ground:
+        if body.lies > 0.0 and body.position[2] < t.soft_below:
             low = True
     if not (low or t.near != 0):
         return
@@ -57,9 +58,14 @@ def find_contacts(t, h):
     for k in range(bodies.shape[0]):
         put(bodies[k].begin_omega, bodies[k].omega)
         put(bodies[k].begin_velocity, bodies[k].velocity)
-        below = bodies[k].lies > 0.0 and bodies[k].position[2] < t.ground
-        if below and soft_force(bodies[k], (0.0, 0.0, 0.0), h, t.ground)[2] > 0.0:
-            bodies[k].soft = 1
+        body = bodies[k]
+        if body.lies > 0.0 and body.position[2] < t.soft_below:
+            depth, normal, velocity = soft_ground(solids, body.position)
+            put(body.soft_normal, normal)
+            put(body.soft_velocity, velocity)
+            body.soft_level = depth + dot(normal, body.position)
+            if depth > 0.0 and dot(soft_force(body, (0.0, 0.0, 0.0), h), normal) > 0.0:
+                body.soft = 1
     touches = low
     for k in range(bodies.shape[0]):
         body = bodies[k]
@@ -71,24 +77,28 @@ def find_contacts(t, h):
             put(edge.acted, (0.0, 0.0, 0.0))
             arm = rotate(body.rotation, edge.place)
             velocity = arm_velocity(body, arm)
+            surface = solids[edge.surface]
             place = add_scaled(add(body.position, arm), 0.5 * h, velocity)
             edge.pushes = 0
-            depth, normal = depth_and_normal(solids[edge.surface], place)
+            depth, normal = depth_and_normal(surface, place)
             depth += body.rounding
             put(edge.normal, normal)
             edge.level = depth + dot(normal, place)
             edge.share = 1.0
             if edge.stuck != 0 and t.fresh == 0:  # by the acceleration of the last step
-                _, up, across = corner_then(body, edge, acceleration_at(body, arm), h)
+                change = acceleration_at(body, arm)
+                _, up, across = corner_then(body, edge, surface, change, h)
                 edge.share = friction_share(t.friction, up, across)
-            if depth > 0.0 and corner_force(body, edge, place, velocity, depth, normal)[0] > 0.0:
+            flow = sub(velocity, surface.velocity)
+            held = sub(place, surface.shift)
+            if depth > 0.0 and corner_force(body, edge, held, flow, depth, normal)[0] > 0.0:
                 edge.pushes = 1
             touches = True
     t.touches = 1 if touches else 0
 
 
 @compiled()
-def corner_then(body, edge, change, h):
+def corner_then(body, edge, surface, change, h):
     """Depth of a corner at the end of a step, and the force on it if it sticks, see `corner_force`.
 
     `change` is its acceleration but for the centripetal one.
@@ -99,7 +109,9 @@ def corner_then(body, edge, change, h):
     velocity = add_scaled(velocity, h, add(turning, change))
     place = add_scaled(add(body.position, arm), 0.5 * h, velocity)
     depth = edge.level - dot(edge.normal, place)
-    up, across = corner_force(body, edge, place, velocity, depth, edge.normal)
+    flow = sub(velocity, surface.velocity)
+    held = sub(place, surface.shift)
+    up, across = corner_force(body, edge, held, flow, depth, edge.normal)
     return depth, up, across
 
 
@@ -117,13 +129,13 @@ def friction_share(friction, up, across):
 
 
 @compiled()
-def soft_force(body, change, h, ground):
+def soft_force(body, change, h):
     """Force of soft ground on a piece of cable, at the place and velocity of the step's end."""
     velocity = add_scaled(body.begin_velocity, h, change)
-    depth = ground - body.position[2] - 0.5 * h * velocity[2]
-    damping = -body.lies * GROUND_DAMPING_1_S
-    up = body.lies * GROUND_STIFFNESS_1_S2 * depth + damping * velocity[2]
-    return damping * velocity[0], damping * velocity[1], up
+    place = add_scaled(body.position, 0.5 * h, velocity)
+    depth = body.soft_level - dot(body.soft_normal, place)
+    drag = scale(-body.lies * GROUND_DAMPING_1_S, sub(velocity, body.soft_velocity))
+    return add_scaled(drag, body.lies * GROUND_STIFFNESS_1_S2 * depth, body.soft_normal)
 
 
 @compiled()
@@ -131,21 +143,28 @@ def add_contacts(t, h):
     """Forces of the ground at no acceleration, and what they yield to it."""
     bodies = bodies_of(t)
     edges = edges_of(t)
+    solids = solids_of(t)
     for k in range(bodies.shape[0]):
         body = bodies[k]
         arm = sub(body.position, body.joint)
         if body.soft != 0:
             damp = h * body.lies * GROUND_DAMPING_1_S
             stiff = 0.5 * h * h * body.lies * GROUND_STIFFNESS_1_S2
-            push_joint(body, arm, soft_force(body, (0.0, 0.0, 0.0), h, t.ground))
-            yield_at(body, arm, (damp, 0.0, 0.0, damp, 0.0, damp + stiff))
+            push_joint(body, arm, soft_force(body, (0.0, 0.0, 0.0), h))
+            nx = body.soft_normal[0]
+            ny = body.soft_normal[1]
+            nz = body.soft_normal[2]
+            aside = (stiff * nx * ny, stiff * nx * nz, stiff * ny * nz)
+            square = (damp + stiff * nx * nx, damp + stiff * ny * ny, damp + stiff * nz * nz)
+            block = (square[0], aside[0], aside[1], square[1], aside[2], square[2])
+            yield_at(body, arm, block)
         if body.near == 0:
             continue
         for q in range(body.first_corner, body.first_corner + body.corners):
             edge = edges[q]
             if edge.pushes == 0:
                 continue
-            _, up, across = corner_then(body, edge, (0.0, 0.0, 0.0), h)
+            _, up, across = corner_then(body, edge, solids[edge.surface], (0.0, 0.0, 0.0), h)
             share = edge.share
             damp = h * body.damping
             stiff = 0.5 * h * h * body.stiffness
@@ -177,6 +196,7 @@ def contacts_hold(t, h, turn):
     """Whether the right corners pushed and slipped; corrects that if not. Keeps their forces."""
     bodies = bodies_of(t)
     edges = edges_of(t)
+    solids = solids_of(t)
     hold = True
     for k in range(bodies.shape[0]):
         body = bodies[k]
@@ -186,7 +206,7 @@ def contacts_hold(t, h, turn):
             edge = edges[q]
             arm = rotate(body.rotation, edge.place)
             change = acceleration_at(body, arm)
-            depth, up, across = corner_then(body, edge, change, h)
+            depth, up, across = corner_then(body, edge, solids[edge.surface], change, h)
             put(edge.push, (0.0, 0.0, 0.0))
             put(edge.acted, (0.0, 0.0, 0.0))
             if edge.pushes == 0:
@@ -207,12 +227,12 @@ def contacts_hold(t, h, turn):
 
 
 @compiled()
-def power_of_ground(body, edges, h, ground):
+def power_of_ground(body, edges, h):
     """Power of the ground's forces on a body [W]."""
     power = 0.0
     if body.soft != 0:
         change = add(body.linear, cross(body.angular, sub(body.position, body.joint)))
-        power += dot(soft_force(body, change, h, ground), body.velocity)
+        power += dot(soft_force(body, change, h), body.velocity)
     if body.near != 0:
         for q in range(body.first_corner, body.first_corner + body.corners):
             arm = rotate(body.rotation, edges[q].place)

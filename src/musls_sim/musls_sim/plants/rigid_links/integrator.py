@@ -41,6 +41,7 @@ from musls_description.numerics.vectors import (
     scale,
     sub,
 )
+from musls_description.system.obstacles import move_solids
 from musls_sim.plants.rigid_body import (
     add_body_drag,
     add_inputs,
@@ -148,6 +149,7 @@ def begin_step(t, h):
     move_slack(t, 0.5 * h)
     drift(t, 0.5 * h)
     place_bodies(t)
+    move_solids(solids_of(t), t.now + h)
     find_contacts(t, h)
     guess_rates(t, h)
 
@@ -251,7 +253,9 @@ def end_step(t, h):
     add_impulses(t, h)
     end_slack(t, h)
     if t.touches != 0:
+        move_solids(solids_of(t), t.now + 0.5 * h)  # as the bodies are
         settle_corners(bodies_of(t), edges_of(t), solids_of(t), t.friction)
+    t.now += h
     if t.fresh != 0:
         t.last_step = h
         t.fresh = 0
@@ -327,7 +331,7 @@ def add_work(t, h):
         drive_power += power_of(body, body.wrench)
     if t.touches != 0:
         for k in range(bodies.shape[0]):
-            loss_power -= power_of_ground(bodies[k], edges, h, t.ground)
+            loss_power -= power_of_ground(bodies[k], edges, h)
     t.work += h * drive_power
     t.loss += h * loss_power
     t.absolute_work += h * abs(drive_power)

@@ -59,6 +59,7 @@ from musls_sim.plants.rigid_body import (
     corner_constants,
     corner_records,
     rotor_records,
+    soft_below_m,
     surfaces_of,
 )
 from musls_sim.plants.rigid_links.step_control import JUMP_SHARE, LEVELS, LIMIT, Levels
@@ -108,6 +109,9 @@ BODY = np.dtype(
         ("angular", float, 3),  # acceleration of the body, and of its joint's place
         ("linear", float, 3),
         ("soft", np.int64),  # whether soft ground pushes
+        ("soft_normal", float, 3),  # the plane that it is within the step: its normal, world,
+        ("soft_level", float),  # its distance from the origin along that,
+        ("soft_velocity", float, 3),  # and its velocity
     ],
     align=True,
 )
@@ -248,9 +252,10 @@ PER_COORDINATE = ("n_coordinates",)
 LAYOUT = Layout(
     [
         Number("gravity", float, "[m/s2]"),
-        Number("ground", float, "height of the soft one under cables, NaN for none [m]"),
+        Number("soft_below", float, "height below which soft ground may be under cables [m]"),
         Number("friction", float, "coefficient of surfaces"),
         Number("ahead", float, "time for which the ground is looked for [s]"),
+        Number("now", float, "time since the begin of the period [s]"),
         Number("last_step", float, "length of the last step [s]"),
         Number("earlier_step", float, "length of the one before"),
         Number("begin_last_step", float, "the same at the begin of the period"),
@@ -412,14 +417,13 @@ def build_records(
         row["damping"] = line.damping_n_s / cable.length_m
         row["link_mass"] = cable.link_mass_kg
         row["link_length"] = cable.link_length_m
-    soft = ground_height_enu_m is not None and "cables" not in contact
     motion = np.zeros((1 + system.n_drones, 16))
     motion[:, 6] = 1.0
     return LAYOUT.build(
         {
             "gravity": gravity_m_s2,
             "friction": system.ground_friction,
-            "ground": ground_height_enu_m if soft else np.nan,
+            "soft_below": -np.inf if "cables" in contact else soft_below_m(solids),
             "ahead": ahead_s,
             "fresh": 1,
             "bodies": bodies,
@@ -830,7 +834,7 @@ def place_even(body, rows, angle, x, y, z):
 
 @compiled()
 def turned_axes(q, x, y, z):
-    """Columns of the product of a frame with the rotation of a quaternion."""
+    """Axes of a frame after a rotation in it: the columns of F R, with F = (x, y, z), R of q."""
     a1, a2, a3, b1, b2, b3, c1, c2, c3 = body_axes_in_world(q)
     return (
         add(add(scale(a1, x), scale(a2, y)), scale(a3, z)),

@@ -122,7 +122,7 @@ def add_contact_impulses(t, h):
         body = bodies[k]
         piece = pieces[body.piece]
         if body.soft != 0:
-            force = soft_force(body, acceleration_at(body, (0.0, 0.0, 0.0)), h, t.ground)
+            force = soft_force(body, acceleration_at(body, (0.0, 0.0, 0.0)), h)
             push_piece(piece, body.position, scale(h, force))
         if body.near != 0:
             for q in range(body.first_corner, body.first_corner + body.corners):

@@ -16,6 +16,7 @@ from musls_description.numerics.records import (
     record_beyond,
 )
 from musls_description.numerics.vectors import add_scaled, norm, put
+from musls_description.system.obstacles import begin_motion
 from musls_sim.plants.interface import (
     DOUBTFUL_FORCE_SHARE,
     DOUBTFUL_SHARE,
@@ -23,6 +24,7 @@ from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
     STEP,
     command_of,
+    surface_motion_of,
     wind_of,
     wrench_body_of,
     wrench_enu_of,
@@ -113,6 +115,7 @@ def move_plant(address):
     limits = limits_of(t)
     inputs = command_of(s), wind_of(s), wrench_body_of(s), wrench_enu_of(s)
     level = levels.present
+    begin_motion(solids_of(t), surface_motion_of(s), levels.period)
     while True:
         begin_period(t)
         keep_inputs(t, inputs)
@@ -196,6 +199,7 @@ def begin_period(t):
             edges[q].begin_stuck = edges[q].stuck
             put(edges[q].begin_anchor, edges[q].anchor)
     copy_forces(begin_force_of(t), force_of(t))
+    t.now = 0.0
     t.jump = 0.0
     t.begin_last_step = t.last_step
     t.begin_earlier_step = t.earlier_step

@@ -381,7 +381,10 @@ class RigidLinksPlant(Plant):
         self.reset_counters()
 
     def set_rotor_speeds(self, speed_rad_s: Array) -> None:
-        """See `interface.Plant`."""
+        """Set the rotor speeds, (n_drones, n_rotors), and find the forces of the start again.
+
+        See `interface.Plant`.
+        """
         super().set_rotor_speeds(speed_rad_s)
         self.start_moving(self.velocities)
 
@@ -410,7 +413,10 @@ class RigidLinksPlant(Plant):
 
     @property
     def compiled_step(self) -> CompiledStage | None:
-        """See `interface.Plant`."""
+        """Compiled function of a `STEP` that does `step` but for `account`; None: Python is needed.
+
+        See `interface.Plant`.
+        """
         plain = self._motion is None and not self._fragile
         return move_plant if plain and self._has(RigidLinksPlant.step) else None
 
@@ -572,11 +578,14 @@ class RigidLinksPlant(Plant):
             self.happened.append(EventRecord(self.time_s, "cable_broken", what))
 
     def hook_is_open(self, cable: int) -> bool:
-        """See `interface.Plant`."""
+        """Whether a cable (from 0) has let go of the load; see `interface.Plant`."""
         return bool(self.tree.bodies[self.tree.first_link[cable]].parent < 0)
 
     def hook_gap(self, cable: int) -> tuple[float, float]:
-        """See `interface.Plant`."""
+        """Distance and relative speed of an open hook and its place on the load [m, m/s].
+
+        See `interface.Plant`.
+        """
         body = self.tree.first_link[cable]
         load = self.records.bodies[0]
         hook = self.records.bodies[body]
@@ -620,7 +629,7 @@ class RigidLinksPlant(Plant):
         LAYOUT.fill(self.record, {name: getattr(self.records, name) for name in SHOWN})
 
     def local_state(self) -> LocalState:
-        """See `interface.Plant`."""
+        """Coordinates around the present state, for linear models; see `interface.Plant`."""
         if self.tree is not self.whole:
             raise ConfigError("linear model: a cable is cut, or a hook open")
         return ChainState(self)
@@ -675,7 +684,10 @@ class ChainState(LocalState):
         self.names = (*turns, *places, *joints)
 
     def move(self, shift: Array, rate_shift: Array) -> None:
-        """See `interface.LocalState`."""
+        """Set the plant to the first state moved by these, (n,) each; rotors as they were.
+
+        See `interface.LocalState`.
+        """
         plant = self._plant
         t = self._plant.records
         plant.memory[:] = self._kept
@@ -685,7 +697,10 @@ class ChainState(LocalState):
         restart(plant.address)
 
     def read(self) -> tuple[Array, Array]:
-        """See `interface.LocalState`."""
+        """Coordinates and rates minus those of the first state, (n,) each.
+
+        See `interface.LocalState`.
+        """
         t = self._plant.records
         shift = t.angle - self._angle
         for now, then in zip(t.bodies, self._begin, strict=True):
@@ -703,7 +718,10 @@ class ChainState(LocalState):
         return shift, t.rate - self._rate
 
     def advance(self, inputs: PlantInputs, time_s: float) -> None:
-        """See `interface.LocalState`."""
+        """Advance the plant by a short time, in one step, with the inputs held.
+
+        See `interface.LocalState`.
+        """
         levels = self._plant.levels.record
         backup = levels.copy()
         levels["present"] = levels["last"] = 0

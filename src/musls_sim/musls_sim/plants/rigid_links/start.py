@@ -14,6 +14,7 @@ from musls_description.hanging.equilibrium import slung_state
 from musls_description.hanging.tree import Configuration
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.rotations import from_matrix, rotation_vector
+from musls_description.system.obstacles import GateObstacle
 from musls_description.system.slung_system import SlungLoadSystem, slung_system
 from musls_sim.plants.interface import PlantSetup, accurate_step_s, given_motion, substeps
 from musls_sim.plants.rigid_links.mechanism import jacobians
@@ -60,6 +61,7 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
     else:
         assert hanging is not None
         configuration = hanging.on_ground
+    _refuse_motion(setup)
     if physics.engine in ("gazebo", "gazebo_px4"):
         return _on_gazebo(setup, system, configuration, rotors)
     make: Callable[..., RigidLinksPlant] = functools.partial(
@@ -84,11 +86,35 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
         physics_step_s=_auto_step_s(setup, system) if isinstance(step, str) else step,
         gravity_m_s2=physics.gravity_m_s2,
         rotor_speed_rad_s=rotors,
-        obstacles=setup.obstacles,
+        ground_height_enu_m=setup.ground_height_enu_m,
+        obstacles=setup.surfaces,
     )
     if start.kind == "state":
         plant.start_moving(_rates_of(plant, motion))
+    elif start.kind == "ground":
+        assert hanging is not None
+        velocities = hanging.on_ground_velocities_m_s
+        if velocities.any() and not np.ptp(velocities, axis=0).any():  # all on one deck
+            rates = np.zeros_like(plant.velocities)
+            rates[3:6] = velocities[0]
+            plant.start_moving(rates)
     return plant
+
+
+def _refuse_motion(setup: PlantSetup) -> None:
+    """Refuse surfaces that move where another engine has the contacts (raises ConfigError)."""
+    physics = setup.physics
+    if physics.engine == "embedded" and not physics.exact_friction:
+        return
+    for surface in setup.surfaces:
+        if not isinstance(surface, GateObstacle) and surface.motion is not None:
+            key = f"engine = {physics.engine}"
+            if physics.engine == "embedded":
+                key = "exact_friction = true"
+            raise ConfigError(
+                f"physics.{key}: {surface.name} moves as in a table (world), there surfaces stand "
+                "still; choose physics.engine: embedded without exact_friction"
+            )
 
 
 def _on_gazebo(
@@ -123,7 +149,8 @@ def _on_gazebo(
         physics_step_s=step,
         gravity_m_s2=physics.gravity_m_s2,
         rotor_speed_rad_s=rotor_speed_rad_s,
-        obstacles=setup.obstacles,
+        ground_height_enu_m=setup.ground_height_enu_m,
+        obstacles=setup.surfaces,
     )
 
 

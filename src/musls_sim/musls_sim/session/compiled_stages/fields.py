@@ -184,6 +184,7 @@ ACTING = [
     _air("wakes", ROTORS, WAKE, "wakes of rotors"),
     _air("wake_cells", ("n_met",), CELL, "what they meet"),
     _air("near_ground", ("n_drones",), NEAR_GROUND, "rotors near the ground"),
+    _air("grounds", ("n_grounds",), SOLID, "ground that is not flat"),
     _wind("mean_wind", (3,), float, "constant part of the wind", "mean_enu_m_s"),
     _wind("gust", (3,), float, "present gust", "gust_enu_m_s"),
     _inputs("winch_taken", ("n_winches",), int, "see `PlantInputs`"),

@@ -37,6 +37,7 @@ from musls_description.system.contacts import (
     find_near_cables,
     watch_bodies,
 )
+from musls_description.system.obstacles import begin_motion, move_solids
 from musls_sim.imperfections import bring_setpoints
 from musls_sim.plants.driving import write_inputs
 from musls_sim.power import run_motors
@@ -251,7 +252,7 @@ def let_wind_blow(address):
 
 @CompiledStage
 def drive_rig(address):
-    """Write what anchors and winches do in the period, see `RigDriver`."""
+    """Write what anchors, winches and surfaces do in the period, see `RigDriver`."""
     w = world_at(address)
     write_inputs(
         fields.targets(w),
@@ -265,7 +266,26 @@ def drive_rig(address):
         fields.winch_brake(w),
         fields.winch_taken(w),
         fields.winch_ramp(w),
+        fields.surface_motion(w),
     )
+
+
+@CompiledStage
+def move_grounds(address):
+    """Move the ground of rotors to where it is at the begin of the period."""
+    w = world_at(address)
+    solids = fields.grounds(w)
+    begin_motion(solids, fields.surface_motion(w), w.period)
+    move_solids(solids, 0.0)
+
+
+@CompiledStage
+def move_obstacles(address):
+    """Move surfaces to where they are at the end of the period, before bodies meet them."""
+    w = world_at(address)
+    solids = fields.obstacles(w)
+    begin_motion(solids, fields.surface_motion(w), w.period)
+    move_solids(solids, w.period)
 
 
 @CompiledStage
@@ -334,7 +354,7 @@ def lift_near_ground(address):
     w = world_at(address)
     motion, rotors, speed, wrench = air_around(w)
     near = fields.near_ground(w)
-    add_ground_effect(motion, rotors, speed, near, wrench)
+    add_ground_effect(motion, rotors, speed, near, fields.grounds(w), wrench)
 
 
 OF_AIR = {"downwash": blow_down, "ground_effect": lift_near_ground}

@@ -39,9 +39,14 @@ from musls_sim.plants.elastic.state import (
     nodes_of,
     rows_of,
     segments_of,
+    solids_of,
     unknowns_of,
 )
-from musls_sim.plants.rigid_body import GROUND_DAMPING_1_S, GROUND_STIFFNESS_1_S2
+from musls_sim.plants.rigid_body import (
+    GROUND_DAMPING_1_S,
+    GROUND_STIFFNESS_1_S2,
+    soft_ground,
+)
 
 SHORTEST = 1e-9
 """Length below which a segment has no direction [m]."""
@@ -121,11 +126,22 @@ def surface_force(t, cable, i, losses, dh):
     mass = nodes_of(t)[cable.first_node + i].mass
     stiff = mass * GROUND_STIFFNESS_1_S2
     damp = mass * GROUND_DAMPING_1_S
-    v = point.velocity
-    depth = t.ground - point.position[2]
-    up, damp, steep = press(stiff, damp, SET_IN_M, depth, v[2], dh)
-    losses.ground += damp * (v[0] * v[0] + v[1] * v[1]) - up * v[2]
-    return (-damp * v[0], -damp * v[1], up), (damp / dh, 0.0, 0.0, damp / dh, 0.0, steep)
+    depth, n, moves = soft_ground(solids_of(t), point.position)
+    v = sub(point.velocity, moves)
+    rise = dot(v, n)
+    up, damp, steep = press(stiff, damp, SET_IN_M, depth, rise, dh)
+    along = add_scaled(v, -rise, n)
+    losses.ground += damp * dot(along, point.velocity) - up * dot(n, point.velocity)
+    aside = damp / dh
+    more = steep - aside
+    return add_scaled(scale(-damp, along), up, n), (
+        aside * (1.0 - n[0] * n[0]) + steep * (n[0] * n[0]),
+        more * (n[0] * n[1]),
+        more * (n[0] * n[2]),
+        aside * (1.0 - n[1] * n[1]) + steep * (n[1] * n[1]),
+        more * (n[1] * n[2]),
+        aside * (1.0 - n[2] * n[2]) + steep * (n[2] * n[2]),
+    )
 
 
 @compiled(inlined=True)
@@ -196,7 +212,7 @@ def assemble_cable(t, cable, losses, dh):
         own = sum_of(sum_of(below, block), (inertia, 0.0, 0.0, inertia, 0.0, inertia))
         outer = (0.0, 0.0, 0.0)
         slope = NOTHING
-        if (surfaces or node.stage.position[2] < t.ground) and 0 < i < cable.segments:
+        if (surfaces or node.stage.position[2] < t.soft_below) and 0 < i < cable.segments:
             outer, slope = surface_force(t, cable, i, losses, dh)
         if airy:
             flow = sub(node.stage.velocity, t.wind)
