@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from musls_description.config.errors import ConfigError, check_regular, near_names
 from musls_description.config.schema import LARGEST
 from musls_description.config.strict_yaml import shown
-from musls_description.numerics.arrays import Array
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -112,7 +112,9 @@ def rows_of(lines: Sequence[str]) -> Iterator[TextRow]:
         yield TextRow(line, [_with_point(cell, mark) for cell in cells])
 
 
-def read_table(path: str, columns: Sequence[str], optional: Sequence[str] = ()) -> Array:
+def read_table(
+    path: str, columns: Sequence[str], optional: Sequence[str] = ()
+) -> NDArray[np.float64]:
     """Read columns of a CSV file, (rows, columns), the time first; lines with # are left out.
 
     Columns that are `optional` follow, 0 where the file has none of that name.
