@@ -425,7 +425,10 @@ def measure_forces(drones, rotors, cables, frames, c):
 
 @compiled()
 def see(motion, drones, cables, frames, back, c):
-    """Compute the cables' directions and columns, the drones taken `back` in time [s]."""
+    """Compute directions of the cables, and derivatives of what is measured by the state.
+
+    The drones are taken `back` in time [s].
+    """
     q = motion.attitude
     for i in range(len(cables)):
         drone = drones[i]

@@ -204,7 +204,10 @@ def desaturation_gain(u, mixer, column, upper):
 
 @compiled(void(float64[::1], float64[:, ::1], int64, float64, boolean))
 def desaturate(u, mixer, column, upper, only_lower):
-    """Move the motors along a mixer column towards the limits: full gain, then half of the rest."""
+    """Move motor commands along a mixer column to bring them within the limits, in place.
+
+    First by the whole way, then by half of what is left, as PX4 does.
+    """
     gain = desaturation_gain(u, mixer, column, upper)
     if only_lower and gain < 0.0:
         return

@@ -129,7 +129,7 @@ class CodeTarget:
         return "" if self.features == here.features else "this processor has other abilities"
 
     def write(self, folder: Path) -> None:
-        """Write the manifest of a folder."""
+        """Write into a folder of compiled code what it runs on."""
         text = json.dumps(asdict(self), indent=2)
         (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
 

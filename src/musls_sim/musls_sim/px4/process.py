@@ -71,7 +71,7 @@ class Program:
         self._signal(signal.SIGTERM)
 
     def end(self) -> None:
-        """End the whole group, which was asked to, and wait for it."""
+        """Wait for the whole group, which was asked to end, and kill what does not."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE_S)
         self._signal(signal.SIGKILL)

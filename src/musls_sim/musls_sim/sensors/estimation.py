@@ -305,7 +305,7 @@ class MotionCapture:
         self.relay: CaptureRelay | None = None
 
     def judge_samples(self, system: RigSystem, *, tied: bool) -> None:
-        """Let the relay's filter judge all samples, see `CaptureRelay`."""
+        """Let the relay's filter accept or reject all samples from now on, see `CaptureRelay`."""
         rate, period_s = (float(self.sensors[k][0]) for k in ("samples_per_period", "period"))
         self.relay = CaptureRelay(system, self.estimate, self.ring, rate, period_s, tied=tied)
 

@@ -43,7 +43,7 @@ from musls_sim.plants.rigid_body import (
 
 @compiled()
 def place(body):
-    """Write the motion of a body from its state."""
+    """Write rotation matrix, place and velocities of a body, world, from its integrated state."""
     y = body.state
     r = body.rotation
     w = y.attitude[0]

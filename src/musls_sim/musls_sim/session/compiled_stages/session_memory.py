@@ -260,7 +260,7 @@ class World:
                 break
 
     def read_rows(self) -> None:
-        """Hand out the rows since the last time, and note how close the drones came."""
+        """Give recorders what was flown since the last time, and note how close the drones came."""
         self.tell_played()
         if self.unread_from is None:
             return
