@@ -13,7 +13,7 @@ from random_flights import as_scenario, flown, random_flight
 import musls
 from musls_bringup.before.formation import propose
 from musls_bringup.before.verdict import fly_in_mind, judge, judge_system
-from musls_bringup.catalogue.scenarios import flight_overrides
+from musls_bringup.catalogue.overrides import flight_overrides
 from musls_bringup.catalogue.shipped import find_scenario
 from musls_bringup.cli import main
 from musls_bringup.cli.app import run

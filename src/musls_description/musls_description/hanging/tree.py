@@ -42,7 +42,7 @@ SLACK_RATIO = 0.9
 """Distance of a cable's ends over its length where load and drone stand on the ground."""
 
 DISCS_APART = 0.5
-"""Distance of rotor tips on the ground over that of a tip from its drone's axis, at least."""
+"""Distance of rotor tips on the ground over that of a tip from its drone's axis, in a line."""
 
 GROUND_TIPS_M = 0.3
 """Rotor tips of drones that stand on the ground are so far apart where attachments do not say."""
@@ -180,15 +180,16 @@ def cable_azimuths_rad(system: SlungLoadSystem) -> Array:
     """Direction about load z in which each cable leaves the load on the ground [rad], (n,).
 
     It is that of the attachment from the load's origin (0 on the axis), as long as the drones stand
-    beside the load there and `DISCS_APART` from each other. Drones of a beam or of a point fan out:
-    the outer ones of a line along it, those between to alternate sides, and from there aside until
-    rotor tips are `GROUND_TIPS_M` apart.
+    beside the load there and their rotors do not overlap, those of attachments in a line by
+    `DISCS_APART`. Else they fan out: the outer ones of a line along it, those between to alternate
+    sides, and from there aside until rotor tips are `GROUND_TIPS_M` apart.
     """
     at = np.array(system.load.cable_attachments_m)[:, :2]
     central = np.linalg.norm(at, axis=1) <= CENTRAL_M
     outward = np.where(central, 0.0, np.arctan2(at[:, 1], at[:, 0]))
     places_m = _on_ground_m(system, outward)
-    apart_m = DISCS_APART * max(tip_radius_m(drone) for drone in system.drones)
+    in_a_line = np.linalg.matrix_rank(at - at.mean(axis=0), CENTRAL_M) < 2
+    apart_m = DISCS_APART * max(tip_radius_m(drone) for drone in system.drones) * in_a_line
     if beside_load_m(system, places_m) > 0.0 and tips_apart_m(system, places_m) >= apart_m:
         return outward
     return _fanned_out_rad(system).copy()

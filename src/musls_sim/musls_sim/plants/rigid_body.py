@@ -344,9 +344,9 @@ STABLE = 1.75
 # limited to mu times the normal force. Steps near a surface are short enough for its stiffness.
 
 
-def corner_constants(mass_kg: float) -> tuple[float, float]:
+def corner_constants(mass_kg: float, sink_m: float = STATIC_SINK_M) -> tuple[float, float]:
     """Stiffness [N/m] and damping [N s/m] of each corner of a body: heave is critical on four."""
-    stiffness = mass_kg * STANDARD_GRAVITY_M_S2 / (4.0 * STATIC_SINK_M)
+    stiffness = mass_kg * STANDARD_GRAVITY_M_S2 / (4.0 * sink_m)
     return stiffness, math.sqrt(stiffness * mass_kg)
 
 

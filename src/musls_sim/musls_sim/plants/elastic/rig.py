@@ -500,7 +500,7 @@ def _corner_table(rig: Rig, surfaces: int, bodies: Records, cables: Records) -> 
     tables = []
     for body in rig.bodies:
         corners = corner_records([body.corners_m], surfaces, CORNER)
-        corners["stiffness"], corners["damping"] = corner_constants(body.mass_kg)
+        corners["stiffness"], corners["damping"] = corner_constants(body.mass_kg, STATIC_SINK_M)
         tables.append(corners)
     for cable in rig.cables:
         touching = cable.segments - 1 if cable.contact_radius_m is not None else 0
