@@ -17,13 +17,13 @@ from musls_bringup.design.search import (
     STATIC_SLACK,
     Fleet,
     _directions,
-    _standing_m,
     _to_both_sides,
     diameters_m,
     search,
 )
 from musls_bringup.design.study import design
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.ground import ground_spawn
 from musls_description.hanging.hang import MIN_THRUST_MARGIN
 from musls_description.hanging.tree import beside_load_m, tips_apart_m
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2 as G
@@ -88,9 +88,13 @@ def test_drones_above_a_beam_lean_to_both_sides_in_even_shares(number):
     designs, why = Fleet(question, "typhoon_h480", number).best()
     assert designs or "they could not set the load down" in why
     for one in designs:
-        standing = _standing_m(one.hanging)
-        assert beside_load_m(one.system, standing) > 0.0
-        assert tips_apart_m(one.system, standing) >= 0.5 * tip_radius_m(one.system.drones[0])
+        off_m = 0.01 * np.cos(np.arange(number))  # hooks as they are measured
+        hooked = np.array(one.system.load.cable_attachments_m) + np.outer(off_m, [0.0, 1.0, 0.0])
+        load = replace(one.system.load, cable_attachments_m=tuple(map(tuple, hooked)))
+        for system in (one.system, replace(one.system, load=load)):
+            places, _ = ground_spawn(system).bodies(system)
+            assert beside_load_m(system, places[1:]) > 0.0
+            assert tips_apart_m(system, places[1:]) >= 0.5 * tip_radius_m(system.drones[0])
 
 
 def test_too_few_drones_are_told_with_thrust_over_weight():

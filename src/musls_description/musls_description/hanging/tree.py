@@ -44,6 +44,9 @@ SLACK_RATIO = 0.9
 DISCS_APART = 0.5
 """Distance of rotor tips on the ground over that of a tip from its drone's axis, in a line."""
 
+NARROW = 0.05
+"""Width over length of attachments that count as a line; measured hooks are never quite in one."""
+
 GROUND_TIPS_M = 0.3
 """Rotor tips of drones that stand on the ground are so far apart where attachments do not say."""
 
@@ -188,11 +191,18 @@ def cable_azimuths_rad(system: SlungLoadSystem) -> Array:
     central = np.linalg.norm(at, axis=1) <= CENTRAL_M
     outward = np.where(central, 0.0, np.arctan2(at[:, 1], at[:, 0]))
     places_m = _on_ground_m(system, outward)
-    in_a_line = np.linalg.matrix_rank(at - at.mean(axis=0), CENTRAL_M) < 2
-    apart_m = DISCS_APART * max(tip_radius_m(drone) for drone in system.drones) * in_a_line
+    apart_m = 0.0
+    if _in_a_line(at):
+        apart_m = DISCS_APART * max(tip_radius_m(drone) for drone in system.drones)
     if beside_load_m(system, places_m) > 0.0 and tips_apart_m(system, places_m) >= apart_m:
         return outward
     return _fanned_out_rad(system).copy()
+
+
+def _in_a_line(at: Array) -> bool:
+    """Whether attachments, (n, 2), lie nearly in a line: their width is small beside its length."""
+    sizes = np.linalg.svd(at - at.mean(axis=0), compute_uv=False)
+    return len(at) > 1 and bool(sizes[1] <= NARROW * sizes[0])
 
 
 def _on_ground_m(system: SlungLoadSystem, azimuths_rad: Array) -> Array:
@@ -225,7 +235,7 @@ def _fan_rad(at: Array) -> Array:
     along = centred @ axis
     across = centred @ [-axis[1], axis[0]]
     side = np.where(np.argsort(np.argsort(along)) % 2, 1.0, -1.0)
-    if np.abs(across).min() > CENTRAL_M:  # two rows
+    if not _in_a_line(at) and np.abs(across).min() > CENTRAL_M:  # two rows
         side = np.sign(across)
     angle = side * np.arccos(0.95 * along / np.abs(along).max())
     return np.asarray(angle + np.arctan2(axis[1], axis[0]))
