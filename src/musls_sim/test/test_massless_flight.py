@@ -71,7 +71,6 @@ def test_bodies_stand_on_the_ground_and_do_not_creep():
         plant.step(inputs)
     assert np.abs(plant.state.position_enu_m - then).max() < 1e-8
     assert plant.spurious_energy_j < 1e-4 and plant.happened == []
-    assert plant.refined_periods == 0  # the ground asks for no shorter steps than the air
 
 
 def test_the_fastest_motion_of_a_body_on_its_feet_is_damped_critically():
@@ -86,7 +85,7 @@ def test_the_fastest_motion_of_a_body_on_its_feet_is_damped_critically():
     coupled = 16.0 * h**2 / (mass_kg * roll)
     fastest = 0.5 * (slide + tilt) + np.sqrt(0.25 * (slide - tilt) ** 2 + coupled)
     assert c * fastest == pytest.approx(2.0 * np.sqrt(k * fastest))
-    assert contact_step_s(mass_kg, inertia, corners) == pytest.approx(1.75 / np.sqrt(k * fastest))
+    assert contact_step_s(mass_kg, inertia, corners) == pytest.approx(0.9 / np.sqrt(k * fastest))
 
 
 @pytest.mark.slow
