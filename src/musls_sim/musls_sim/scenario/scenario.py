@@ -388,7 +388,7 @@ def _rig_resolved(
         return scenario
     if system.load is None and not mission.stages:
         return scenario
-    free = [i for i in range(1, len(system.anchors) + 1) if scenario.rig.free(i)]
+    free = scenario.rig.free_anchors(system)
     places = rig_places_m(system, free, settings)
     if kind == "ground":
         shortest_m = min(cable.length_m for cable in system.cables)

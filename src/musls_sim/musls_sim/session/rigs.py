@@ -53,10 +53,12 @@ def is_formed(scenario: Scenario) -> bool:
     return scenario.system.formation is None and scenario.start.kind in ("ground", "air")
 
 
-def free_anchors(scenario: Scenario) -> list[int]:
-    """Numbers of the anchors that hang, from 1."""
-    count = len(scenario.system.anchors)
-    return [i for i in range(1, count + 1) if scenario.rig.free(i)]
+def body_states(places_enu_m: Array, attitudes_wxyz: Array) -> tuple[BodyState, ...]:
+    """Bodies at rest at places, (k, 3), with attitudes, (k, 4), as a start has them."""
+    rows = zip(places_enu_m.tolist(), attitudes_wxyz.tolist(), strict=True)
+    return tuple(
+        BodyState(position_enu_m=tuple(place), orientation_wxyz=tuple(turn)) for place, turn in rows
+    )
 
 
 # ---------- Where the drones fly and stand
@@ -77,7 +79,7 @@ def _first_poses(scenario: Scenario) -> Array:
 def _middle_enu_m(scenario: Scenario) -> Array:
     """Place on the ground round which the drones stand, (2,): that of the load."""
     system = scenario.system
-    fixed = set(range(1, len(system.anchors) + 1)) - set(free_anchors(scenario))
+    fixed = set(range(1, len(system.anchors) + 1)) - set(scenario.rig.free_anchors(system))
     if system.load is None and fixed:
         anchors = np.array([system.anchors[i - 1].position_enu_m[:2] for i in sorted(fixed)])
         return np.asarray(anchors.mean(axis=0))
@@ -106,7 +108,7 @@ def _places(scenario: Scenario) -> tuple[Array, Array]:
 
 def rig_start(scenario: Scenario, system: RigSystem) -> tuple[RigSystem, StartSpec]:
     """The start of a rig as a state or an equilibrium, and the rig with its free anchors there."""
-    free = free_anchors(scenario)
+    free = scenario.rig.free_anchors(system)
     n = system.n_drones
     places, yaws = _places(scenario)
     if scenario.start.kind == "air":
@@ -120,16 +122,11 @@ def rig_start(scenario: Scenario, system: RigSystem) -> tuple[RigSystem, StartSp
         pose = scenario.mission.stages[0].pose(np.zeros(1))[0]
         return _hung_at(system, free, pose, places, yaws)
     ground = rig_on_ground(system, free, places, _middle_enu_m(scenario), yaws_rad=yaws)
-    states = [
-        BodyState(position_enu_m=tuple(place), orientation_wxyz=tuple(turn))
-        for place, turn in zip(
-            ground.place_enu_m.tolist(), from_yaw(ground.yaw_rad).tolist(), strict=True
-        )
-    ]
+    states = body_states(ground.place_enu_m, from_yaw(ground.yaw_rad))
     start = StartSpec(
         kind="state",
         load=None if system.load is None else states[0],
-        drones=tuple(states[1 : 1 + n]),
+        drones=states[1 : 1 + n],
         cables=tuple(
             CableStart(shape="nodes", nodes_enu_m=tuple(map(tuple, nodes.tolist())))
             for nodes in ground.nodes_enu_m
@@ -160,14 +157,11 @@ def _hung_at(
         bodies[row] = anchor.position_enu_m
     headings = np.concatenate([[pose[3]], pose[3] + yaws, np.zeros(len(system.anchors))])
     hangs = hanging_m(system, free, bodies, headings)
-    states = [
-        BodyState(position_enu_m=tuple(place), orientation_wxyz=tuple(wxyz))
-        for place, wxyz in zip(hangs.tolist(), from_yaw(headings).tolist(), strict=True)
-    ]
+    states = body_states(hangs, from_yaw(headings))
     start = StartSpec(
         kind="equilibrium",
         load=None if system.load is None else states[0],
-        drones=tuple(states[1 : 1 + n]),
+        drones=states[1 : 1 + n],
     )
     return with_anchors(system, free, hangs[1 + n :]), start
 
@@ -191,15 +185,10 @@ def rig_plan(scenario: Scenario, plant: Plant) -> FlightPlan:
 def _at_rest_like(scenario: Scenario, plant: Plant) -> ElasticPlant:
     """The rig at rest below its drones where they are now, on cables that hardly weigh."""
     state = plant.state
-    states = [
-        BodyState(position_enu_m=tuple(place), orientation_wxyz=tuple(turn))
-        for place, turn in zip(
-            state.position_enu_m.tolist(), state.orientation_wxyz.tolist(), strict=True
-        )
-    ]
-    start = StartSpec(kind="equilibrium", load=states[0], drones=tuple(states[1:]))
+    states = body_states(state.position_enu_m, state.orientation_wxyz)
+    start = StartSpec(kind="equilibrium", load=states[0], drones=states[1:])
     anchors = state.anchor_motion[:, :3]
-    system = with_anchors(plant.system, free_anchors(scenario), anchors)
+    system = with_anchors(plant.system, scenario.rig.free_anchors(plant.system), anchors)
     gravity = scenario.physics.gravity_m_s2
     return ElasticPlant(weightless_rig(system), start, gravity_m_s2=gravity, drives=scenario.rig)
 
@@ -223,7 +212,7 @@ def _from_ground(scenario: Scenario, plant: Plant, load: Array) -> FlightPlan:
         slack = None
         if system.load is not None:
             slack = places + [0.0, 0.0, mission.slack_height_m - load[2]]
-        tied = len(free_anchors(scenario)) < len(system.anchors)
+        tied = len(scenario.rig.free_anchors(system)) < len(system.anchors)
         plan = compile_paths_from_ground(mission, slack, spot, returns=tied)
         rows = np.flatnonzero(plan.stage == plan.stage_names.index(OWN_PATHS))
     if not len(rows):  # a load that is not lifted as high as what hangs below it
@@ -247,7 +236,7 @@ def _spot(scenario: Scenario, plant: Plant, load: Array) -> GroundSpot:
     try:
         near = rig_on_ground(
             plant.system,
-            free_anchors(scenario),
+            scenario.rig.free_anchors(plant.system),
             places,
             _middle_enu_m(scenario),
             yaws_rad=yaws,
@@ -266,12 +255,12 @@ def _in_formation(
     mission = scenario.mission
     if mission.stages:
         pose = mission.stages[0].pose(np.zeros(1))[0]
-        hung_system, start = _hung_at(system, free_anchors(scenario), pose, places, yaws)
+        hung_system, start = _hung_at(system, scenario.rig.free_anchors(system), pose, places, yaws)
     else:
         firsts = _first_poses(scenario)
         pose = np.append(firsts[:, :3].mean(axis=0) - places.mean(axis=0), 0.0)
         around = firsts[:, :3] - pose[:3]
-        hung_system, start = _hung_at(system, free_anchors(scenario), pose, around, yaws)
+        hung_system, start = _hung_at(system, scenario.rig.free_anchors(system), pose, around, yaws)
     if scenario.cable_model != "elastic":
         hung_system = weightless_rig(hung_system)
     gravity = scenario.physics.gravity_m_s2

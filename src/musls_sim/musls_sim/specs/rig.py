@@ -197,6 +197,10 @@ class RigSpec:
         """Whether an anchor, from 1, is a load that hangs and falls."""
         return isinstance(self.anchors.get(f"anchor_{number}"), AnchorFree)
 
+    def free_anchors(self, system: RigSystem) -> list[int]:
+        """Numbers of a system's anchors that hang, from 1."""
+        return [i for i in range(1, len(system.anchors) + 1) if self.free(i)]
+
     def check(self, system: RigSystem) -> None:
         """Refuse what the system cannot do (raises ConfigError)."""
         for part, single, entries, count in (

@@ -661,7 +661,7 @@ def _at_rest(setup: PlantSetup, start: StartSpec) -> ElasticPlant:
     """A rig at rest on cables that hardly weigh and stretch."""
     system = setup.system
     if start.load is None and len(start.drones or ()) == system.n_drones:
-        free = [i for i in range(1, len(system.anchors) + 1) if setup.rig.free(i)]
+        free = setup.rig.free_anchors(system)
         first = 1 + system.n_drones
         bodies = np.zeros((first + len(system.anchors), 3))
         bodies[1:first] = [drone.position_enu_m for drone in start.drones or ()]
