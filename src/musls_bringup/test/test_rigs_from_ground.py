@@ -141,14 +141,16 @@ def means(run):
     return np.array(tension_n), np.array(height_m)
 
 
+MODELS = ("elastic", "massless", "rigid_links")
+
 QUICK = ("bridle", "two cables to a drone")
 SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS if kind not in QUICK]
 
 
 @pytest.mark.parametrize("kind", [*QUICK, *SLOW])
-def test_elastic_and_massless_fly_it_from_the_ground_alike(kind):
+def test_all_models_fly_it_from_the_ground_alike(kind):
     found = {}
-    for model in ("elastic", "massless"):
+    for model in MODELS:
         scenario = rig(kind, model)
         run = musls.fly(scenario)
         assert run.warnings == ()
@@ -159,9 +161,10 @@ def test_elastic_and_massless_fly_it_from_the_ground_alike(kind):
             assert run.body(f"drone_{i + 1}").position_enu_m[-1][2] < 0.25
         found[model] = means(run)
     tension_n, height_m = found["elastic"]
-    other_n, other_m = found["massless"]
-    assert height_m == pytest.approx(other_m, rel=0.01)
-    assert tension_n == pytest.approx(other_n, rel=0.01, abs=0.01 * tension_n.max())
+    for model in ("massless", "rigid_links"):
+        other_n, other_m = found[model]
+        assert height_m == pytest.approx(other_m, rel=0.01)
+        assert tension_n == pytest.approx(other_n, rel=0.01, abs=0.01 * tension_n.max())
 
 
 def test_legs_of_a_bridle_pull_as_their_geometry_says():
@@ -171,7 +174,7 @@ def test_legs_of_a_bridle_pull_as_their_geometry_says():
     assert tension_n[0, 0] == pytest.approx(0.52 * G, rel=0.01)
 
 
-@pytest.mark.parametrize("cable_model", ["elastic", "massless"])
+@pytest.mark.parametrize("cable_model", MODELS)
 def test_two_cables_of_one_drone_turn_the_load_with_it(cable_model):
     turn = {
         "stages": [{"kind": "hold", "position_m": [0, 0, 1.0], "yaw_rad": 0.8, "duration_s": 10}]
@@ -201,7 +204,7 @@ def test_everything_stands_on_slack_cables_with_room(kind):
         assert bottom == pytest.approx(0.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("cable_model", ["elastic", "massless"])
+@pytest.mark.parametrize("cable_model", MODELS)
 def test_batch_of_rigs_is_each_flight_alone(cable_model):
     scenario = rig("bridle", cable_model)
     batch = musls.Batch(scenario, 2)
@@ -291,7 +294,7 @@ def test_payload_refuses_what_is_no_formation_alike(kind, says):
     [
         ({"system.cables.0.length_m": 0.3}, "does not reach from"),
         ({"formation.places_m": [[0, 0, 1], [1, 0, 1]]}, "2 places for 1 drone"),
-        ({"cable_model": "rigid_links"}, "choose cable_model: elastic or massless"),
+        ({"cable_model": "rigid_rods"}, "choose cable_model: elastic"),
         ({"start": {"kind": "air", "swing_deg": 10}}, "start.swing_deg"),
     ],
 )

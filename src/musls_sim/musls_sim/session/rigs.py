@@ -1,7 +1,7 @@
 """Starts of rigs on the ground and in formation, and their plans.
 
 A rig has no closed form of how it hangs, as `Hanging` of a load on one cable to each drone: here
-elastic cables find it, of a rig on massless cables such that are light and hardly stretch.
+elastic cables find it, of a rig with another cable model such that hardly stretch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from musls_description.numerics.rotations import from_yaw, rotate, yaw_of
 from musls_description.system.drone import Box
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.elastic.plant import ElasticPlant
-from musls_sim.plants.elastic.rests import lowest_m, rests_along, weightless_rig
+from musls_sim.plants.elastic.rests import hung_plant, lowest_m, rests_along
 from musls_sim.plants.elastic.start import settle
 from musls_sim.plants.interface import Plant
 from musls_sim.scenario.scenario import Scenario
@@ -183,14 +183,14 @@ def rig_plan(scenario: Scenario, plant: Plant) -> FlightPlan:
 
 
 def _at_rest_like(scenario: Scenario, plant: Plant) -> ElasticPlant:
-    """The rig at rest below its drones where they are now, on cables that hardly weigh."""
+    """The rig at rest below its drones where they are now, on cables that hardly stretch."""
     state = plant.state
     states = body_states(state.position_enu_m, state.orientation_wxyz)
     start = StartSpec(kind="equilibrium", load=states[0], drones=states[1:])
     anchors = state.anchor_motion[:, :3]
     system = with_anchors(plant.system, scenario.rig.free_anchors(plant.system), anchors)
     gravity = scenario.physics.gravity_m_s2
-    return ElasticPlant(weightless_rig(system), start, gravity_m_s2=gravity, drives=scenario.rig)
+    return hung_plant(system, start, scenario.rig, gravity, scenario.cable_model)
 
 
 def _from_ground(scenario: Scenario, plant: Plant, load: Array) -> FlightPlan:
@@ -261,10 +261,8 @@ def _in_formation(
         pose = np.append(firsts[:, :3].mean(axis=0) - places.mean(axis=0), 0.0)
         around = firsts[:, :3] - pose[:3]
         hung_system, start = _hung_at(system, scenario.rig.free_anchors(system), pose, around, yaws)
-    if scenario.cable_model != "elastic":
-        hung_system = weightless_rig(hung_system)
     gravity = scenario.physics.gravity_m_s2
-    return ElasticPlant(hung_system, start, gravity_m_s2=gravity, drives=scenario.rig), pose
+    return hung_plant(hung_system, start, scenario.rig, gravity, scenario.cable_model), pose
 
 
 def _carried(

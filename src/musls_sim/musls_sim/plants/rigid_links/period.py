@@ -45,6 +45,7 @@ from musls_sim.plants.rigid_links.integrator import (
 )
 from musls_sim.plants.rigid_links.mechanism import (
     SYSTEM,
+    anchors_of,
     angle_of,
     begin_force_of,
     begin_of,
@@ -325,12 +326,16 @@ def stopped_body(t):
 
 @compiled()
 def collect(t, period):
-    """Write the motion of load and drones into `PlantState.motion`."""
+    """Write the motion of load, drones and anchors into `PlantState.motion`."""
     bodies = bodies_of(t)
     selected = selected_of(t)
     motion = shown_of(t)
     for i in range(selected.shape[0]):
         collect_state(bodies[selected[i]], period, motion[i])
+    anchors = anchors_of(t)
+    for k in range(anchors.shape[0]):
+        if anchors[k] >= 0:
+            collect_state(bodies[anchors[k]], period, motion[selected.shape[0] + k])
 
 
 @compiled()
