@@ -5,12 +5,14 @@ import pytest
 
 import musls
 from musls_bringup.before.verdict import judge
+from musls_description.hanging.ground import Ground
 from musls_description.hanging.rig_places import (
     Incidence,
     equivalent_formation,
     rig_on_ground,
     rig_places_m,
 )
+from musls_description.numerics.rotations import matrix
 from musls_sim.session.compose import flight_plan
 
 G = 9.80665
@@ -193,7 +195,7 @@ def test_everything_stands_on_slack_cables_with_room(kind):
     places = rig_places_m(system, free, {})
     ground = rig_on_ground(system, free, places, np.zeros(2))
     incidence = Incidence.of(system)
-    chords = incidence.chords_m(ground.place_enu_m, ground.yaw_rad)
+    chords = incidence.chords_of(ground.place_enu_m, ground.orientation_wxyz)
     assert (np.linalg.norm(chords, axis=1) / incidence.length_m).max() < 0.97
     for nodes, chord, cable_ in zip(ground.nodes_enu_m, chords, system.cables, strict=True):
         assert nodes[-1] - nodes[0] == pytest.approx(chord, abs=1e-9)
@@ -202,6 +204,44 @@ def test_everything_stands_on_slack_cables_with_room(kind):
     for i in range(system.n_drones):
         bottom = ground.place_enu_m[1 + i, 2] + system.drones[i].collision.bottom_m
         assert bottom == pytest.approx(0.0, abs=1e-9)
+
+
+SLOPE = {"ground": {"slope_deg": 8.0, "uphill_deg": 0.0}}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_stands_on_a_slope_with_its_cables_along_it(kind):
+    scenario = rig(kind, world=SLOPE)
+    system = scenario.system
+    free = list(range(1, 1 + len(system.anchors)))
+    ground = Ground.of(scenario.world, system)
+    places = rig_places_m(system, free, {})
+    stands = rig_on_ground(system, free, places, np.zeros(2), ground=ground)
+    up = np.array([-np.sin(np.radians(8.0)), 0.0, np.cos(np.radians(8.0))])
+    bodies = [system.load, *system.drones]
+    for part, place, turn in zip(bodies, stands.place_enu_m, stands.orientation_wxyz, strict=False):
+        assert matrix(turn)[:, 2] == pytest.approx(up, abs=1e-9)
+        assert place @ up == pytest.approx(-part.collision.bottom_m, abs=1e-9)
+    chords = Incidence.of(system).chords_of(stands.place_enu_m, stands.orientation_wxyz)
+    for nodes, chord, cable_ in zip(stands.nodes_enu_m, chords, system.cables, strict=True):
+        assert nodes[-1] - nodes[0] == pytest.approx(chord, abs=1e-9)
+        lengths = np.linalg.norm(np.diff(nodes, axis=0), axis=1)
+        assert lengths == pytest.approx(np.full(8, cable_.length_m / 8), rel=1e-6)
+        assert (nodes @ up).min() > -1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cable_model", MODELS)
+def test_two_cables_lift_a_box_off_a_slope_and_set_it_down_there(cable_model):
+    mission = {"stages": [{"kind": "hold", "position_m": [0, 3, 1.5], "duration_s": 4}]}
+    run = musls.fly(rig("two cables to a drone", cable_model, world=SLOPE, mission=mission))
+    assert run.warnings == ()
+    tension_n, _ = means(run)
+    weight_n = 0.5 * G
+    assert tension_n[:, 0].sum() == pytest.approx(weight_n, rel=0.01)
+    up = np.array([-np.sin(np.radians(8.0)), 0.0, np.cos(np.radians(8.0))])
+    assert run.body("load").position_enu_m[[0, -1]] @ up == pytest.approx(0.1, abs=2e-3)
+    assert run.body("drone_1").position_enu_m[[0, -1]] @ up == pytest.approx(0.24, abs=3e-3)
 
 
 @pytest.mark.parametrize("cable_model", MODELS)

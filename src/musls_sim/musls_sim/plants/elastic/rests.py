@@ -7,6 +7,7 @@ much cable is out as the winches have paid out by then. Accelerations are left o
 from __future__ import annotations
 
 import copy
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -69,11 +70,17 @@ def resting_rig(system: RigSystem, cable_model: str) -> RigSystem:
 
 
 def hung_plant(
-    system: RigSystem, start: StartSpec, drives: RigSpec, gravity_m_s2: float, cable_model: str
+    system: RigSystem,
+    start: StartSpec,
+    drives: RigSpec,
+    gravity_m_s2: float,
+    cable_model: str,
+    ground_height_enu_m: float | None = 0.0,
 ) -> ElasticPlant:
     """A rig on elastic cables in its start, at rest as with a cable model, see `resting_rig`.
 
-    Where an equilibrium says nothing of the load, it is looked for below the drones.
+    Of the ground only level one is there; None for none. Where an equilibrium says nothing of the
+    load, it is looked for below the drones.
     """
     if (
         system.load is not None
@@ -94,7 +101,13 @@ def hung_plant(
         system = with_anchors(system, free, hangs[first:])
         start = replace(start, load=BodyState(position_enu_m=tuple(hangs[0].tolist())))
     rig = resting_rig(system, cable_model)
-    hung = ElasticPlant(rig, start, gravity_m_s2=gravity_m_s2, drives=drives)
+    make = functools.partial(
+        ElasticPlant,
+        gravity_m_s2=gravity_m_s2,
+        drives=drives,
+        ground_height_enu_m=ground_height_enu_m,
+    )
+    hung = make(rig, start)
     if cable_model != "rigid_links" or start.kind != "equilibrium":
         return hung
     tension_n = hung.state.tension_n.mean(axis=1)
@@ -109,7 +122,7 @@ def hung_plant(
         orientation_wxyz=tuple(hung.state.orientation_wxyz[0].tolist()),
     )
     rig = replace(rig, cables=tuple(cables))
-    return ElasticPlant(rig, replace(start, load=load), gravity_m_s2=gravity_m_s2, drives=drives)
+    return make(rig, replace(start, load=load))
 
 
 def rests_along(
@@ -246,9 +259,14 @@ def lowest_m(rig: Rig) -> float:
     if rig.ground_height_enu_m is None:
         uneven = any(obstacle.name == GROUND for obstacle in rig.obstacles)
         return -np.inf if uneven else np.inf
+    return lowest_part_m(rig) - rig.ground_height_enu_m
+
+
+def lowest_part_m(rig: Rig) -> float:
+    """Height of the lowest corner or node."""
     corners = [body.position_enu_m + body.corners_m @ body.rotation.T for body in rig.bodies]
     parts = [*corners, *(cable.nodes_enu_m for cable in rig.cables)]
-    return min(float(part[:, 2].min()) for part in parts if len(part)) - rig.ground_height_enu_m
+    return min(float(part[:, 2].min()) for part in parts if len(part))
 
 
 def _load_pose(rig: Rig, plant: ElasticPlant) -> Array:

@@ -241,6 +241,7 @@ CLOSING = np.dtype(
         ("arm", float, 3),  # from the joint of the link to its end
         ("far_arm", float, 3),  # from the joint of the body to the place
         ("force", float, 3),  # on the end of the link; its opposite acts on the body there
+        ("begin_force", float, 3),  # the same at the begin of the period
     ],
     align=True,
 )

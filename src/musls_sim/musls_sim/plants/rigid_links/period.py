@@ -51,6 +51,7 @@ from musls_sim.plants.rigid_links.mechanism import (
     begin_of,
     begin_speed_of,
     bodies_of,
+    closings_of,
     coordinates_of,
     earlier_change_of,
     edges_of,
@@ -200,6 +201,8 @@ def begin_period(t):
             edges[q].begin_stuck = edges[q].stuck
             put(edges[q].begin_anchor, edges[q].anchor)
     copy_forces(begin_force_of(t), force_of(t))
+    for row in closings_of(t):
+        put(row.begin_force, row.force)
     t.now = 0.0
     t.jump = 0.0
     t.begin_last_step = t.last_step
@@ -237,6 +240,8 @@ def rewind(t):
     t.earlier_step = t.begin_earlier_step
     t.fresh = t.begin_fresh
     copy_forces(force_of(t), begin_force_of(t))
+    for row in closings_of(t):
+        put(row.force, row.begin_force)
     t.ledger = t.begin_ledger
     place_bodies(t)
     move_bodies(t, False)
