@@ -244,6 +244,34 @@ def test_two_cables_lift_a_box_off_a_slope_and_set_it_down_there(cable_model):
     assert run.body("drone_1").position_enu_m[[0, -1]] @ up == pytest.approx(0.24, abs=3e-3)
 
 
+LOWERED = {"stages": [{"kind": "hold", "position_m": [0, 2, 2.5], "duration_s": 3}]}
+
+
+@pytest.mark.parametrize(
+    "cable_model", ["massless", "rigid_links", pytest.param("elastic", marks=pytest.mark.slow)]
+)
+def test_second_load_is_set_down_first_and_the_load_beside_it(cable_model):
+    """Boxes of 0.4 x 0.3 m and 0.2 x 0.2 m: their circumscribed circles are 0.15 m apart."""
+    changes = {"start": {"kind": "ground"}, "cable_model": cable_model, "mission": LOWERED}
+    with musls.Session(musls.load_scenario("load_below", changes)) as session:
+        while not session.finished:
+            session.advance(250)
+        state = session.state
+        assert state.position_enu_m[0, 2] == pytest.approx(0.05, abs=2e-3)
+        assert state.anchor_motion[0, 2] == pytest.approx(0.1, abs=2e-3)
+        apart_m = np.linalg.norm(state.position_enu_m[0, :2] - state.anchor_motion[0, :2])
+        assert apart_m == pytest.approx(0.25 + 0.1 * np.sqrt(2.0) + 0.15, abs=0.08)
+        assert state.position_enu_m[1:, 2] == pytest.approx(0.24, abs=5e-3)
+
+
+def test_second_load_too_near_to_be_set_down_beside_is_refused_in_a_line():
+    changes = {"start": {"kind": "ground"}, "system.cables.2.length_m": 0.4, "mission": LOWERED}
+    with pytest.raises(musls.MuslsError) as refused:
+        musls.Session(musls.load_scenario("load_below", changes)).close()
+    assert "anchor_1 hangs 0.55 m below the load, which takes 0.6 m" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize("cable_model", MODELS)
 def test_batch_of_rigs_is_each_flight_alone(cable_model):
     scenario = rig("bridle", cable_model)

@@ -100,6 +100,9 @@ class GroundSpot:
             None for the places of the start.
         system: Load and drones, where the ground is not flat.
         ground: The ground; None where it is as high everywhere as at these places.
+        beside_m: Way of the set-point as the load is lowered beside what hangs below it and stands
+            first, load frame, (2,), and the height over its rest at which it begins; None where
+            nothing hangs there.
     """
 
     load_position_enu_m: Array
@@ -108,6 +111,7 @@ class GroundSpot:
     landing_offset_m: Array | None = None
     system: RigSystem | None = None
     ground: Ground | None = None
+    beside_m: tuple[Array, float] | None = None
 
     @classmethod
     def of(
@@ -970,6 +974,9 @@ def set_load_down(
         if draft.carried is not None and draft.share > 0.0:
             draft.hold("lower", draft.last, 2.0 / draft.rate_hz, "mission: lower")
             draft.wait(still_s=STILL_S)
+        if ground.beside_m is not None:
+            _go_beside(draft, *ground.beside_m, resting_m)
+            resting_m = ground.rests_m(draft.last)
         draft.rise("lower", draft.floor_m(resting_m), hold_s=0.0 if hold_s is not None else None)
     if draft.carried is not None and draft.share > 0.0:
         draft.wait(highest_m=resting_m + draft.carried.near_m)
@@ -978,6 +985,19 @@ def set_load_down(
         slack_m = draft.mission.slack_height_m + ground.height_m(draft.last)
     if draft.last[2] > slack_m + 1e-9:
         draft.rise(slack, slack_m, hold_s=hold_s)
+
+
+def _go_beside(draft: Draft, way_m: Array, begin_m: float, resting_m: float) -> None:
+    """Lower a load until what hangs below it stands, and go on aside and down alike.
+
+    The cable between them slackens on this way, as long as it is longer than the way.
+    """
+    draft.rise("lower", draft.floor_m(resting_m + begin_m))
+    (way,) = rotate(from_yaw(draft.last[3:]), np.array([[*way_m, 0.0]]))
+    way[2] = -np.linalg.norm(way_m)
+    speed_m_s = draft.mission.vertical_speed_m_s
+    yaw_rate = draft.mission.transit_yaw_rate_rad_s
+    draft.move("lower", draft.last + [*way, 0.0], speed_m_s, yaw_rate, draft.mission.settle_s)
 
 
 def spread_and_land(draft: Draft, ground: GroundSpot) -> None:

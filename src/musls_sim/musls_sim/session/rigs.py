@@ -44,6 +44,12 @@ from musls_sim.scenario.scenario import Scenario
 from musls_sim.specs.physics import BodyState, CableStart, StartSpec
 from musls_sim.specs.rig import RigSpec
 
+BESIDE_M = 0.15
+"""Room between a load and a second one beside which it is set down."""
+
+REACH_SHARE = 0.9
+"""Largest way aside of a load over the height at which it hangs above a second one."""
+
 CLEAR_M = 0.05
 """Height over the ground from which a rig that is lifted counts as hanging."""
 
@@ -220,6 +226,7 @@ def _from_ground(scenario: Scenario, plant: Plant, load: Array) -> FlightPlan:
     up_n = np.outer(weights, [0.0, 0.0, 1.0])
     if mission.stages:
         carried = _carried(resting, scenario.rig, pose, places, up_n)
+        spot = replace(spot, beside_m=_beside(resting, scenario.rig, spot))
         plan = compile_rig_from_ground(mission, places, yaws, spot, carried)
         assert plan.share is not None
         clear_m = float(pose[2]) - lowest_part_m(resting.rig) + CLEAR_M
@@ -266,6 +273,42 @@ def _spot(scenario: Scenario, plant: Plant, load: Array) -> GroundSpot:
         return spot
     landing = replace(spot, drone_position_enu_m=near.place_enu_m[1 : 1 + plant.system.n_drones])
     return replace(spot, landing_offset_m=landing.offsets_m)
+
+
+def _beside(resting: ElasticPlant, drives: RigSpec, spot: GroundSpot) -> tuple[Array, float] | None:
+    """How the load is lowered beside second loads below it, see `GroundSpot.beside_m`.
+
+    Raises:
+        ConfigError: A second load hangs too close below the load.
+    """
+    system = resting.system
+    load = resting.rig.bodies[0]
+    if system.load is None:
+        return None
+    below = list[tuple[float, float]]()  # widths, and heights of the load where they stand
+    for number in drives.free_anchors(system):
+        body = resting.rig.bodies[system.n_drones + number]
+        box = system.anchors[number - 1].collision
+        depth_m = float(load.position_enu_m[2] - body.position_enu_m[2])
+        if box is None or depth_m <= 0.0:
+            continue
+        wide_m = 0.5 * float(np.hypot(*box.size_m[:2])) + BESIDE_M
+        wide_m += 0.5 * float(np.hypot(*system.load.collision.size_m[:2]))
+        if wide_m > REACH_SHARE * depth_m:
+            raise ConfigError(
+                f"mission: anchor_{number} hangs {depth_m:.2g} m below the load, which takes "
+                f"{wide_m / REACH_SHARE:.2g} m to be set down beside it; choose a longer cable, or "
+                "start: equilibrium, which ends in the air"
+            )
+        below.append((wide_m, depth_m - box.bottom_m + system.load.collision.bottom_m))
+    if not below:
+        return None
+    wide_m, begin_m = np.max(below, axis=0).tolist()
+    landing = spot.offsets_m if spot.landing_offset_m is None else spot.landing_offset_m
+    angles = np.linspace(0.0, 2.0 * np.pi, 16, endpoint=False)
+    ways = wide_m * np.column_stack([np.cos(angles), np.sin(angles)])
+    rooms = np.linalg.norm(ways[:, None] + landing[:, :2], axis=2).min(axis=1)
+    return ways[int(rooms.argmax())], begin_m
 
 
 def _in_formation(
