@@ -967,6 +967,10 @@ AnySystem = Annotated[RigSystem, BeforeValidator(_validated)]
 # ---------- Checks of code that cannot treat every rig
 
 
+TREES_ONLY = ("Gazebo", "a URDF")
+"""What is asked for by those that have trees of joints only."""
+
+
 def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:
     """Return a system that is a slung load (one cable to each drone, nothing else), else raise."""
     if isinstance(system, SlungLoadSystem):
@@ -977,6 +981,8 @@ def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:
     if what.startswith("cable_model"):
         alike = system.winches or system.pulleys or system.load is None
         other = f", choose cable_model: elastic{'' if alike else ', massless or rigid_links'}"
+    elif what in TREES_ONLY or what.startswith("--format"):
+        other = ": Gazebo takes no loops of joints from SDF, URDF has none"
     raise ConfigError(
         f"{what}: system {system.name} has {' and '.join(parts)}; only a load with one cable to "
         f"each drone is possible there{other}"
