@@ -6,15 +6,16 @@ the force F on the end, and its opposite on the body, accelerations are linear,
 
     p'' - b'' = c + W F,   W from unit forces at all closings, symmetric,
 
-and F is such that p'' - b'' = -2 w (p' - b') - w^2 (p - b): what the step misses of the way fades
-within `1 / w` (Baumgarte 1972). Two evaluations of the dynamics give F and the motion with it. Only
-the difference is closed, so all momenta stay; F acts at p on both bodies.
+and F is such that p'' - b'' = -2 w (p' - b') - w^2 (p - b): what a step misses of the way fades
+within 1 / w (Baumgarte 1972). One evaluation of the dynamics shows what is missing, W says by how
+much F has to change, and a second one gives the motion with it. F and its opposite act at the same
+place, p, so they change no momentum.
 
 Where taut cables are more than hold the bodies in place, W is nearly singular, and any tensions do
-that pull against each other. So all cables give way as ropes of one stiffness would, if little, see
-`GIVES`: with their tensions t + P F
+that pull against each other. So all cables give way a little, as ropes of one stiffness would, see
+`mechanism.GIVES`. With their tensions t + P dF after a change of F, and what is missing, m,
 
-    (W + w^2 P^T K P) F = -(c + ...) - w^2 P^T K t,
+    (W + w^2 P^T K P) dF = m - w^2 P^T K t,
 
 K diagonal, length per tension: a gap at rest is what the cables of its loop give way together, and
 what is not determined is shared out with the least energy, as equal elastic cables do.

@@ -309,7 +309,8 @@ def _of_links(nodes_enu_m: Array, link_length_m: float, cable: int) -> Array:
     if chord > length * (1.0 + LONG_SHARE) or (links == 1 and chord < length * (1.0 - LONG_SHARE)):
         raise ConfigError(
             f"start: cable_{cable + 1} of {length:g} m does not lie between ends {chord:.6g} m "
-            "apart" + ("; one link does not bend, take more" if links == 1 else "")
+            "apart"
+            + (f"; system.cables.{cable}.links = 1: a bar does not bend" if links == 1 else "")
         )
     nodes: Array = nodes_enu_m.copy()
     inner = nodes[1:-1]  # a view
