@@ -35,10 +35,13 @@ from musls_description.system.obstacles import (
     PLANE,
     SOLID,
     AnyObstacle,
+    at_rest,
     depth_and_normal,
     faces_enu_m,
     solid,
     solids_of,
+    surface_velocity,
+    way_on_surface,
 )
 from musls_description.system.slung_system import RigSystem
 
@@ -256,7 +259,7 @@ def soft_ground(solids, point):
         if depth > deepest:
             deepest = depth
             normal = n
-            velocity = solid.velocity[0], solid.velocity[1], solid.velocity[2]
+            velocity = surface_velocity(solid, point)
     return deepest, normal, velocity
 
 
@@ -303,7 +306,7 @@ CORNER = np.dtype(
     [
         ("place", float, 3),  # in the body
         ("surface", np.int64),  # index of the solid
-        ("anchor", float, 3),  # where it stuck, minus the surface's `shift`
+        ("anchor", float, 3),  # where it stuck, see `at_rest`
         ("stuck", np.int64),
         ("push", float, 3),  # last force, world
     ],
@@ -405,7 +408,10 @@ def near_surface(body, corners, solids, ahead_s):
     speed = norm(body.velocity) + body.radius * norm(body.omega)
     each = body.corners // len(solids)
     for s in range(len(solids)):
-        faster = speed if solids[s].motion == 0 else speed + norm(solids[s].velocity)
+        faster = speed
+        if solids[s].motion != 0:
+            faster = speed + norm(surface_velocity(solids[s], body.position))
+            faster += body.radius * norm(solids[s].omega)
         way = ahead_s * (faster + 10.0 * ahead_s) + body.rounding
         if depth_and_normal(solids[s], body.position)[0] + body.radius + way > 0.0:
             first = body.first_corner + each * s
@@ -418,18 +424,18 @@ def near_surface(body, corners, solids, ahead_s):
 
 
 @compiled()
-def corner_force(body, corner, place, velocity, depth, normal):
+def corner_force(body, corner, surface, place, velocity, depth, normal):
     """Force of a surface on a corner that sticks: that along its normal, and the one across.
 
-    The corner is so deep below the surface, at a place minus the surface's `shift`, and at a
-    velocity relative to it.
+    The corner is so deep below the surface, at a place and at a velocity, both world.
     """
     k = body.stiffness
     c = body.damping
-    up = k * depth - c * dot(velocity, normal)
-    drag = scale(-c, velocity)
+    flow = sub(velocity, surface_velocity(surface, place))
+    up = k * depth - c * dot(flow, normal)
+    drag = scale(-c, flow)
     if corner.stuck != 0:
-        drag = add_scaled(drag, k, sub(corner.anchor, place))
+        drag = add_scaled(drag, k, way_on_surface(surface, corner.anchor, place))
     return up, add_scaled(drag, -dot(drag, normal), normal)
 
 
@@ -445,8 +451,7 @@ def add_corners(body, corners, solids, friction, wrench):
         depth, normal = depth_and_normal(surface, place)
         if depth <= 0.0:
             continue
-        flow = sub(arm_velocity(body, arm), surface.velocity)
-        up, across = corner_force(body, c, sub(place, surface.shift), flow, depth, normal)
+        up, across = corner_force(body, c, surface, place, arm_velocity(body, arm), depth, normal)
         if up <= 0.0:
             continue
         size = norm(across)
@@ -472,11 +477,11 @@ def settle_corners(bodies, corners, solids, friction):
             surface = solids[c.surface]
             place = point_position(body, c.place)
             _, normal = depth_and_normal(surface, place)
-            place = sub(place, surface.shift)
             up = dot(c.push, normal)
             across = add_scaled(c.push, -up, normal)
             if c.stuck == 0:
-                put(c.anchor, place)
+                put(c.anchor, at_rest(surface, place))
                 c.stuck = 1
             elif dot(across, across) >= 0.999 * (friction * up) ** 2:
-                put(c.anchor, add_scaled(place, 1.0 / body.stiffness, across))
+                slipped = add_scaled(place, 1.0 / body.stiffness, across)
+                put(c.anchor, at_rest(surface, slipped))

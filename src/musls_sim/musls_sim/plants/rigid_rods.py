@@ -235,7 +235,9 @@ def build(setup: PlantSetup) -> RigidRodsPlant:
                     "start: air or another cable_model"
                 )
             motion.position_enu_m[:, 2] += place[2] + system.load.collision.bottom_m
-            motion.velocity_enu_m_s[:] = hanging.ground.velocity_m_s(0.0, 0.0)
+            twists = np.array([hanging.ground.twist(at) for at in motion.position_enu_m])
+            motion.velocity_enu_m_s[:] = twists[:, 3:]
+            motion.omega_enu_rad_s = twists[:, :3]
     else:
         speeds = trim_speeds_rad_s(system, carried(system, motion, rest, gravity))
     return make(motion, rotor_speed_rad_s=speeds)
