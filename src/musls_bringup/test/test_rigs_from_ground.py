@@ -5,12 +5,14 @@ import pytest
 
 import musls
 from musls_bringup.before.verdict import judge
+from musls_description.hanging.ground import Ground
 from musls_description.hanging.rig_places import (
     Incidence,
     equivalent_formation,
     rig_on_ground,
     rig_places_m,
 )
+from musls_description.numerics.rotations import matrix
 from musls_sim.session.compose import flight_plan
 
 G = 9.80665
@@ -141,14 +143,16 @@ def means(run):
     return np.array(tension_n), np.array(height_m)
 
 
+MODELS = ("elastic", "massless", "rigid_links")
+
 QUICK = ("bridle", "two cables to a drone")
 SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS if kind not in QUICK]
 
 
 @pytest.mark.parametrize("kind", [*QUICK, *SLOW])
-def test_elastic_and_massless_fly_it_from_the_ground_alike(kind):
+def test_all_models_fly_it_from_the_ground_alike(kind):
     found = {}
-    for model in ("elastic", "massless"):
+    for model in MODELS:
         scenario = rig(kind, model)
         run = musls.fly(scenario)
         assert run.warnings == ()
@@ -159,9 +163,10 @@ def test_elastic_and_massless_fly_it_from_the_ground_alike(kind):
             assert run.body(f"drone_{i + 1}").position_enu_m[-1][2] < 0.25
         found[model] = means(run)
     tension_n, height_m = found["elastic"]
-    other_n, other_m = found["massless"]
-    assert height_m == pytest.approx(other_m, rel=0.01)
-    assert tension_n == pytest.approx(other_n, rel=0.01, abs=0.01 * tension_n.max())
+    for model in ("massless", "rigid_links"):
+        other_n, other_m = found[model]
+        assert height_m == pytest.approx(other_m, rel=0.01)
+        assert tension_n == pytest.approx(other_n, rel=0.01, abs=0.01 * tension_n.max())
 
 
 def test_legs_of_a_bridle_pull_as_their_geometry_says():
@@ -171,7 +176,7 @@ def test_legs_of_a_bridle_pull_as_their_geometry_says():
     assert tension_n[0, 0] == pytest.approx(0.52 * G, rel=0.01)
 
 
-@pytest.mark.parametrize("cable_model", ["elastic", "massless"])
+@pytest.mark.parametrize("cable_model", MODELS)
 def test_two_cables_of_one_drone_turn_the_load_with_it(cable_model):
     turn = {
         "stages": [{"kind": "hold", "position_m": [0, 0, 1.0], "yaw_rad": 0.8, "duration_s": 10}]
@@ -190,7 +195,7 @@ def test_everything_stands_on_slack_cables_with_room(kind):
     places = rig_places_m(system, free, {})
     ground = rig_on_ground(system, free, places, np.zeros(2))
     incidence = Incidence.of(system)
-    chords = incidence.chords_m(ground.place_enu_m, ground.yaw_rad)
+    chords = incidence.chords_of(ground.place_enu_m, ground.orientation_wxyz)
     assert (np.linalg.norm(chords, axis=1) / incidence.length_m).max() < 0.97
     for nodes, chord, cable_ in zip(ground.nodes_enu_m, chords, system.cables, strict=True):
         assert nodes[-1] - nodes[0] == pytest.approx(chord, abs=1e-9)
@@ -201,7 +206,45 @@ def test_everything_stands_on_slack_cables_with_room(kind):
         assert bottom == pytest.approx(0.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("cable_model", ["elastic", "massless"])
+SLOPE = {"ground": {"slope_deg": 8.0, "uphill_deg": 0.0}}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_stands_on_a_slope_with_its_cables_along_it(kind):
+    scenario = rig(kind, world=SLOPE)
+    system = scenario.system
+    free = list(range(1, 1 + len(system.anchors)))
+    ground = Ground.of(scenario.world, system)
+    places = rig_places_m(system, free, {})
+    stands = rig_on_ground(system, free, places, np.zeros(2), ground=ground)
+    up = np.array([-np.sin(np.radians(8.0)), 0.0, np.cos(np.radians(8.0))])
+    bodies = [system.load, *system.drones]
+    for part, place, turn in zip(bodies, stands.place_enu_m, stands.orientation_wxyz, strict=False):
+        assert matrix(turn)[:, 2] == pytest.approx(up, abs=1e-9)
+        assert place @ up == pytest.approx(-part.collision.bottom_m, abs=1e-9)
+    chords = Incidence.of(system).chords_of(stands.place_enu_m, stands.orientation_wxyz)
+    for nodes, chord, cable_ in zip(stands.nodes_enu_m, chords, system.cables, strict=True):
+        assert nodes[-1] - nodes[0] == pytest.approx(chord, abs=1e-9)
+        lengths = np.linalg.norm(np.diff(nodes, axis=0), axis=1)
+        assert lengths == pytest.approx(np.full(8, cable_.length_m / 8), rel=1e-6)
+        assert (nodes @ up).min() > -1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cable_model", MODELS)
+def test_two_cables_lift_a_box_off_a_slope_and_set_it_down_there(cable_model):
+    mission = {"stages": [{"kind": "hold", "position_m": [0, 3, 1.5], "duration_s": 4}]}
+    run = musls.fly(rig("two cables to a drone", cable_model, world=SLOPE, mission=mission))
+    assert run.warnings == ()
+    tension_n, _ = means(run)
+    weight_n = 0.5 * G
+    assert tension_n[:, 0].sum() == pytest.approx(weight_n, rel=0.01)
+    up = np.array([-np.sin(np.radians(8.0)), 0.0, np.cos(np.radians(8.0))])
+    assert run.body("load").position_enu_m[[0, -1]] @ up == pytest.approx(0.1, abs=2e-3)
+    assert run.body("drone_1").position_enu_m[[0, -1]] @ up == pytest.approx(0.24, abs=3e-3)
+
+
+@pytest.mark.parametrize("cable_model", MODELS)
 def test_batch_of_rigs_is_each_flight_alone(cable_model):
     scenario = rig("bridle", cable_model)
     batch = musls.Batch(scenario, 2)
@@ -291,7 +334,7 @@ def test_payload_refuses_what_is_no_formation_alike(kind, says):
     [
         ({"system.cables.0.length_m": 0.3}, "does not reach from"),
         ({"formation.places_m": [[0, 0, 1], [1, 0, 1]]}, "2 places for 1 drone"),
-        ({"cable_model": "rigid_links"}, "choose cable_model: elastic or massless"),
+        ({"cable_model": "rigid_rods"}, "choose cable_model: elastic"),
         ({"start": {"kind": "air", "swing_deg": 10}}, "start.swing_deg"),
     ],
 )

@@ -207,13 +207,17 @@ def test_five_of_six_carry_on():
 
 
 @pytest.mark.slow
-def test_three_of_four_set_the_load_down():
-    flight = Watched(hovering("quad"))
+@pytest.mark.parametrize("ground_m", [0.0, 4.0])
+def test_three_of_four_set_the_load_down(ground_m):
+    """On the ground, wherever that is: the flight has begun in the air."""
+    place = [{"kind": "hold", "position_m": [0, 0, ground_m + 2.5], "duration_s": 3}]
+    world = {"world.ground.height_m": ground_m, "mission.stages": place}
+    flight = Watched(hovering("quad", **world))
     assert "too little thrust" in flight.events["reallocated"].what
     assert flight.session.guidance.landed
     assert flight.session.stage == "disarmed"
     assert 0.02 < flight.sinks_m_s < 0.5
-    assert flight.load_m[2] == pytest.approx(0.04, abs=0.01)
+    assert flight.load_m[2] == pytest.approx(ground_m + 0.04, abs=0.01)
     assert flight.apart_m > 0.1
     assert flight.tension_n < 0.8 * BREAK_N
 

@@ -36,6 +36,7 @@ FLIGHTS = {
     "obstacles": ("gate",),
     "a crane": ("crane",),
     "a bridle": ("bridle", "cable_model=massless"),
+    "its chains": ("bridle", "cable_model=rigid_links"),
 }
 BY_STAGES = {"rates", "own"}
 """Fields of commands from outside, and of somebody's own stages."""

@@ -680,6 +680,8 @@ def _load_on_ground(plan: FlightPlan) -> FlightPlan:
     ground = plan.ground
     if ground is None or ground.ground is None or ground.system is None:
         return plan
+    if ground.system.load is None:
+        return plan
     on_ground = [name in GROUND_PHASES for name in plan.stage_names]
     pose = plan.load_pose.copy()
     heights_m = dict[tuple[float, float], float]()

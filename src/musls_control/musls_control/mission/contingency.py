@@ -257,7 +257,8 @@ class Contingency:
         for drone, kind in noted.items():
             slack = kind is LossKind.SLACK
             offsets[drone] = aside(formation, n, drone) if slack else np.nan
-        now = Situation(plan, row, plan.drone_position_enu_m[row].copy(), offsets)
+        places = plan.drone_position_enu_m[row].copy()
+        now = Situation(plan, row, places, offsets, self._hanging.ground)
         place = drones_enu_m[loss.drone]
         lands = replace(spec, then="land")
         tries = [(spec, now)]
@@ -278,7 +279,7 @@ class Contingency:
     def down(self, plan: FlightPlan, row: int) -> FlightPlan:
         """The way down, after a loss, from a row of the plan that is flown."""
         drones = plan.drone_position_enu_m[row].copy()
-        now = Situation(plan, row, drones, self._offsets_m)
+        now = Situation(plan, row, drones, self._offsets_m, self._hanging.ground)
         return landed(now, self._hanging.system, self._mission, self.spec, reforms=True)
 
     def _key(self, loss: Loss) -> tuple[tuple[int, ...], ...]:

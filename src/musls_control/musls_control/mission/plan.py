@@ -106,7 +106,7 @@ class GroundSpot:
     load_yaw_rad: float
     drone_position_enu_m: Array
     landing_offset_m: Array | None = None
-    system: SlungLoadSystem | None = None
+    system: RigSystem | None = None
     ground: Ground | None = None
 
     @classmethod
@@ -141,7 +141,7 @@ class GroundSpot:
     def rests_m(self, load_pose: Array) -> float:
         """Height of the load where it stands below a set-point, (4,)."""
         start = self.load_position_enu_m
-        if self.ground is None or self.system is None:
+        if self.ground is None or self.system is None or self.system.load is None:
             return float(start[2])
         box = self.system.load.collision
         here, _ = self.ground.stand(box, "load", load_pose[0], load_pose[1], load_pose[3])
@@ -746,6 +746,7 @@ def compile_paths_from_ground(
     offsets = ground.landing_offset_m
     offsets = ground.offsets_m if offsets is None else offsets
     end = ground.load_position_enu_m + moved + offsets
+    end[:, 2] = ground.lands_m(end, yaws[-1])
     takes_s = _way_s(mission, above, end + up)
     if places_m is None:
         takes_s = max(

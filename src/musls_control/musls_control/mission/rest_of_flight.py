@@ -11,7 +11,7 @@ from musls_control.mission.plan import Draft, FlightPlan, land_at
 from musls_control.mission.spec import ContingencySpec, MissionSpec
 from musls_control.trajectories.base import smoothstep
 from musls_description.hanging.cone import Cone
-from musls_description.hanging.ground import ground_radius_m, landing_places_m
+from musls_description.hanging.ground import Ground, ground_radius_m, landing_places_m
 from musls_description.hanging.hang import margin_text
 from musls_description.hanging.reallocation import Reallocation
 from musls_description.numerics.arrays import Array
@@ -34,6 +34,7 @@ class Situation:
         drones_enu_m: Present set-points of the drones, (n, 3).
         offsets_m: New places in the frame of the load's set-point, (n, 3); NaN for drones that
             do not fly any more.
+        ground: The ground; None where it is flat, at z = 0.
         shift_m: Way of the load's set-point while the drones take their new places, (2,), where
             the load is set down then.
     """
@@ -42,6 +43,7 @@ class Situation:
     row: int
     drones_enu_m: Array
     offsets_m: Array
+    ground: Ground | None = None
     shift_m: Array = field(default_factory=lambda: np.zeros(2))
 
     @property
@@ -155,8 +157,8 @@ def landed(
         _reform(now, draft, spec.speed_m_s)
     else:  # the move down begins where the set-points are
         draft.add("lower", now.pose[None], now.drones_enu_m[None])
-    spot = now.plan.ground
-    height_m = 0.0 if spot is None else spot.height_m(now.pose)
+    ground = now.ground
+    height_m = 0.0 if ground is None else ground.height_m(*now.pose[:2])
     resting_m = min(height_m - system.load.collision.bottom_m, now.pose[2])
     draft.rise("lower", resting_m, hold_s=0.0, speed_m_s=spec.lower_speed_m_s)
     slack_m = min(mission.slack_height_m + height_m, resting_m)
@@ -175,8 +177,8 @@ def landed(
     end = start.copy()
     end[survivors, :2] = slack[:2] + places[:, :2]
     end[survivors, 2] = [-drone.collision.bottom_m for drone in few.drones]
-    if spot is not None:
-        end[survivors, 2] += [spot.height_m(place) for place in end[survivors]]
+    if ground is not None:
+        end[survivors, 2] += [ground.height_m(x, y) for x, y, _ in end[survivors]]
     low = end + [0.0, 0.0, mission.rise_m]
     low = np.where(np.isnan(now.offsets_m), start, low)
     land_at(draft, end, low)

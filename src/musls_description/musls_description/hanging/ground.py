@@ -22,7 +22,7 @@ from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.rotations import matrix, yaw_of
 from musls_description.system.drone import Box, tip_radius_m
 from musls_description.system.obstacles import WorldSpec, ground_at
-from musls_description.system.slung_system import SlungLoadSystem
+from musls_description.system.slung_system import RigSystem, SlungLoadSystem
 
 LANDING_RATIO = 0.75
 """Distance of a cable's ends over its length where a drone lands beside a load that was flown.
@@ -201,7 +201,7 @@ class Ground:
     friction: float
 
     @classmethod
-    def of(cls, world: WorldSpec, system: SlungLoadSystem) -> Ground | None:
+    def of(cls, world: WorldSpec, system: RigSystem) -> Ground | None:
         """Ground of a world; None where it is flat, at z = 0."""
         return None if world.is_flat else cls(world.grounds, system.ground_friction)
 
@@ -346,18 +346,23 @@ def _uneven_bow(
     """Directions of the links between load and drone, places and rotations, (links, 3)."""
     cable = system.cables[index]
     way = _cable_way(system, index, load, drone)
-    apart_m = float(np.linalg.norm(way))
-    along = way / apart_m
-    side = np.cross(load[1][:, 2] + drone[1][:, 2], along)
+    return uneven_bow(cable.links, cable.length_m, way, load[1][:, 2] + drone[1][:, 2])
+
+
+def uneven_bow(links: int, length_m: float, way_m: Array, up: Array) -> Array:
+    """Unit directions of the links of a slack cable along a way, (3,), across `up`, (links, 3)."""
+    apart_m = float(np.linalg.norm(way_m))
+    along = way_m / apart_m
+    side = np.cross(up, along)
     side /= np.linalg.norm(side)
-    heading = np.zeros(cable.links)
-    if cable.links > 1:
-        shape = _bow_shape(cable.links)
-        share = apart_m / cable.length_m
+    heading = np.zeros(links)
+    if links > 1:
+        shape = _bow_shape(links)
+        share = apart_m / length_m
         bend = scipy.optimize.brentq(lambda a: np.mean(np.cos(a * shape)) - share, 0.0, 2.0)
         heading = bend * shape
-    links: Array = np.outer(np.cos(heading), along) + np.outer(np.sin(heading), side)
-    return links
+    directions: Array = np.outer(np.cos(heading), along) + np.outer(np.sin(heading), side)
+    return directions
 
 
 def uneven_rise_m(system: SlungLoadSystem, on_ground: Configuration) -> Array:

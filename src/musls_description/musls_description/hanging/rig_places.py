@@ -16,11 +16,11 @@ import scipy
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.fitting import fitting_formation
-from musls_description.hanging.ground import BESIDE_LOAD_M, bow
+from musls_description.hanging.ground import BESIDE_LOAD_M, Ground, bow, uneven_bow
 from musls_description.hanging.tree import GROUND_TIPS_M, SLACK_RATIO, tip_gaps_m
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.rotations import from_yaw, rotate
-from musls_description.system.drone import tip_radius_m
+from musls_description.numerics.rotations import from_matrix, from_yaw, rotate, yaw_of
+from musls_description.system.drone import Box, tip_radius_m
 from musls_description.system.slung_system import RigSystem, SlungLoadSystem, body_names
 
 KNOT_M = 0.02
@@ -67,9 +67,12 @@ class Incidence:
 
     def chords_m(self, places_m: Array, yaws_rad: Array) -> Array:
         """Ways from end 1 to end 2 for level bodies, (n_cables, 3)."""
+        return self.chords_of(places_m, from_yaw(yaws_rad))
+
+    def chords_of(self, places_m: Array, turns_wxyz: Array) -> Array:
+        """Ways from end 1 to end 2 for bodies with attitudes, (bodies, 4), (n_cables, 3)."""
         first, second = (
-            places_m[self.row[:, end]]
-            + rotate(from_yaw(yaws_rad[self.row[:, end]]), self.point_m[:, end])
+            places_m[self.row[:, end]] + rotate(turns_wxyz[self.row[:, end]], self.point_m[:, end])
             for end in (0, 1)
         )
         return np.asarray(second - first)
@@ -375,16 +378,18 @@ def _free_rows(system: RigSystem, free: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class RigOnGround:
-    """A rig whose bodies stand on the ground, level, with slack cables in flat bows.
+    """A rig whose bodies stand on the ground, with slack cables in bows along it.
 
     Attributes:
         place_enu_m: Load, drones, anchors, (1 + n + anchors, 3).
-        yaw_rad: Yaws of them, (1 + n + anchors,).
+        orientation_wxyz: Attitudes of them, (1 + n + anchors, 4).
+        velocity_enu_m_s: Velocities of the ground below them, 0 of anchors that do not hang.
         nodes_enu_m: Nodes of each cable from end 1 to end 2, (links + 1, 3) each.
     """
 
     place_enu_m: Array
-    yaw_rad: Array
+    orientation_wxyz: Array
+    velocity_enu_m_s: Array
     nodes_enu_m: list[Array]
 
 
@@ -396,8 +401,12 @@ def rig_on_ground(
     *,
     yaws_rad: Array | None = None,
     ratio: float = SLACK_RATIO,
+    ground: Ground | None = None,
 ) -> RigOnGround:
     """Put a rig on the ground, drones in the directions in which they fly.
+
+    Where the ground is not flat, bodies stand on it where they would on flat ground, seen from
+    above.
 
     Cables are slack by `ratio`, the distance of their ends over their length, as far as load,
     drones and rotors leave room. Anchors that do not hang stay where they are.
@@ -409,9 +418,11 @@ def rig_on_ground(
         middle_enu_m: Place of the load, or of the middle, (2,).
         yaws_rad: Yaws of the drones, (n,); by default those of `rig_yaws_rad`.
         ratio: Distance of a cable's ends over its length that is looked for.
+        ground: The ground, None where it is flat, at z = 0.
 
     Raises:
-        ConfigError: A cable does not reach, or rotors would overlap.
+        ConfigError: A cable does not reach, rotors would overlap, or a body would slide, tip over
+            or stand across an edge.
     """
     n = system.n_drones
     incidence = Incidence.of(system)
@@ -456,7 +467,22 @@ def rig_on_ground(
     low = np.concatenate([near_m, np.full(2 * len(rows), -np.inf)])
     found = scipy.optimize.least_squares(errors, np.maximum(start, low), bounds=(low, np.inf))
     at = placed(found.x)
-    chords = incidence.chords_m(at, yaws)
+    turns = from_yaw(yaws)
+    speeds = np.zeros_like(at)
+    if ground is not None:
+        for row, name in enumerate(("load", *(f"drone_{i + 1}" for i in range(n)))):
+            box = load.collision if row == 0 and load else None
+            if row > 0:
+                box = system.drones[row - 1].collision
+            if box is None:
+                continue
+            _stand(ground, box, name, row, at, turns, speeds)
+        for row in rows:
+            knot = system.anchors[row - 1 - n].collision
+            box = Box(size_m=(KNOT_M, KNOT_M, KNOT_M)) if knot is None else knot
+            _stand(ground, box, f"anchor_{row - n}", row, at, turns, speeds)
+    ups = rotate(turns, np.tile([0.0, 0.0, 1.0], (len(at), 1)))
+    chords = incidence.chords_of(at, turns)
     long = np.linalg.norm(chords, axis=1) / incidence.length_m
     for k in np.flatnonzero(long > TAUT_RATIO):
         one, other = (end.body for end in system.ends(int(k)))
@@ -473,8 +499,22 @@ def rig_on_ground(
             f"{apart_m.min():.2g} m apart; choose longer cables, formation.places_m or start: "
             "equilibrium"
         )
-    nodes = [_lying(at, yaws, incidence, k, cable.links) for k, cable in enumerate(system.cables)]
-    return RigOnGround(at, yaws, nodes)
+    nodes = [
+        _lying(at, turns, incidence, k, cable.links, None if ground is None else ups)
+        for k, cable in enumerate(system.cables)
+    ]
+    return RigOnGround(at, turns, speeds, nodes)
+
+
+def _stand(
+    ground: Ground, box: Box, name: str, row: int, at: Array, turns: Array, speeds: Array
+) -> None:
+    """Put a body on the ground below or above its place; its rows are written."""
+    yaw = float(yaw_of(turns[row : row + 1])[0])
+    x, y, _ = at[row].tolist()
+    at[row], rotation = ground.stand(box, name, x, y, yaw)
+    turns[row] = from_matrix(rotation[None])[0]
+    speeds[row] = ground.velocity_m_s(x, y)
 
 
 def _directions(system: RigSystem, places_m: Array) -> Array:
@@ -493,9 +533,24 @@ def _directions(system: RigSystem, places_m: Array) -> Array:
     return np.asarray(ways)
 
 
-def _lying(places_m: Array, yaws_rad: Array, incidence: Incidence, k: int, links: int) -> Array:
-    """Nodes of a slack cable in a flat bow between its ends, (links + 1, 3)."""
-    row = incidence.row[k, 0]
-    begin = places_m[row] + rotate(from_yaw(yaws_rad[row]), incidence.point_m[k, 0])
-    chord = incidence.chords_m(places_m, yaws_rad)[k]
-    return np.asarray(begin + bow(links, chord, float(incidence.length_m[k])))
+def _lying(
+    places_m: Array,
+    turns_wxyz: Array,
+    incidence: Incidence,
+    k: int,
+    links: int,
+    ups: Array | None,
+) -> Array:
+    """Nodes of a slack cable in a bow between its ends, (links + 1, 3).
+
+    Level, or in a plane as level as the ground where the bodies stand, whose `ups` these are.
+    """
+    first, second = incidence.row[k]
+    turn = turns_wxyz[first : first + 1]
+    begin = places_m[first] + rotate(turn, incidence.point_m[k, :1])[0]
+    chord = incidence.chords_of(places_m, turns_wxyz)[k]
+    length_m = float(incidence.length_m[k])
+    if ups is None:
+        return np.asarray(begin + bow(links, chord, length_m))
+    way = uneven_bow(links, length_m, chord, ups[first] + ups[second]) * length_m / links
+    return np.asarray(begin + np.vstack([np.zeros(3), np.cumsum(way, axis=0)]))

@@ -128,19 +128,50 @@ class TreeBody:
         return rotation, self.joint_in_parent_position_m - rotation @ self.joint_in_child_position_m
 
 
+WORLD = -1
+"""Body index of what does not move."""
+
+
+@dataclass(frozen=True)
+class Closing:
+    """End of a cable that closes a loop of a rig, see `rig_tree`: it has to stay at its place.
+
+    Attributes:
+        link: Body index of the cable's last link.
+        point_m: Place of the end in the frame of that link, (3,).
+        body: Body index of what holds it; `WORLD` for a fixed anchor.
+        place_m: Place where it is held, in the frame of that body, or in the world, (3,).
+    """
+
+    link: int
+    point_m: Array
+    body: int
+    place_m: Array
+
+
 @dataclass(frozen=True)
 class Tree:
     """All bodies in the order of the tree, and where load, cables and drones are in it.
 
     Attributes:
         bodies: Parents before children.
-        first_link: Body index of each cable's link at the load, (n_drones,).
+        first_link: Body index of each cable's link at the load, (n_cables,). In a rig it is at
+            either end of the cable, see `backwards`.
         drone: Body index of each drone, (n_drones,).
+        beyond: Body that hangs on each cable's last link; -1 - k where closing k holds it,
+            (n_cables,).
+        backwards: 1 for cables whose first link is at their end 2, (n_cables,).
+        anchors: Body index of each anchor, `WORLD` for one that does not move, (n_anchors,).
+        closings: Ends of cables that close loops.
     """
 
     bodies: tuple[TreeBody, ...]
     first_link: NDArray[np.int64]
     drone: NDArray[np.int64]
+    beyond: NDArray[np.int64]
+    backwards: NDArray[np.int64]
+    anchors: NDArray[np.int64]
+    closings: tuple[Closing, ...] = ()
 
     @property
     def n_coordinates(self) -> int:
@@ -291,18 +322,24 @@ def build_tree(system: SlungLoadSystem) -> Tree:
         for j in range(cable.links):
             twists = j == 0 and cable.twist == "free"
             name = f"cable_{i + 1}/link_{j + 1:02d}"
-            bodies.append(_link(name, parent, frame, anchor, cable, twists))
+            bodies.append(chain_link(name, parent, frame, anchor, cable, twists))
             parent = len(bodies) - 1
             anchor = np.array([cable.link_length_m, 0.0, 0.0])
             frame = np.eye(3)
         drone_index.append(len(bodies))
         bodies.append(_drone(f"drone_{i + 1}", parent, anchor, drone, cable))
-    return Tree(tuple(bodies), np.array(first_link), np.array(drone_index))
+    drones = np.array(drone_index)
+    nothing = np.zeros(0, np.int64)
+    return Tree(tuple(bodies), np.array(first_link), drones, drones, 0 * drones, nothing)
 
 
-def _link(
+def chain_link(
     name: str, parent: int, frame: Array, anchor: Array, cable: Cable, twists: bool
 ) -> TreeBody:
+    """A link of a cable on its parent, at a joint with a frame and a place in it.
+
+    `twists`: whether the joint turns about the cable, too.
+    """
     turn = QUARTER_TURN if twists else np.eye(3)
     return TreeBody(
         name,

@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from musls_description.config.errors import ConfigError
 from musls_description.config.schema import (
@@ -324,6 +324,13 @@ GROUND = "ground"
 """Name of the surface that a ground is that is not level at z = 0."""
 
 
+def _plane(value: object) -> object:
+    """Refuse another kind with words about what stands for it."""
+    if value != "plane":
+        raise ValueError("must be plane; steps, roofs and decks are boxes among world.obstacles")
+    return value
+
+
 @spec
 class GroundSpec:
     """The ground.
@@ -336,7 +343,7 @@ class GroundSpec:
         motion: Table by which it moves; left out for one that stands still.
     """
 
-    kind: Literal["plane"] = "plane"
+    kind: Annotated[Literal["plane"], BeforeValidator(_plane)] = "plane"
     height_m: Finite = 0.0
     slope_deg: Annotated[float, Field(ge=0.0, le=60.0), Number] = 0.0
     uphill_deg: Annotated[float, Field(ge=-360.0, le=360.0), Number] = 0.0

@@ -763,7 +763,7 @@ Drones = Annotated[
 
 @spec
 class RigSystem(ShownResult):
-    """Load, drones and anchors joined by cables in any way; simulated by elastic cables.
+    """Load, drones and anchors joined by cables in any way.
 
     Attributes:
         name: Short name.
@@ -976,7 +976,7 @@ def slung_system(system: RigSystem, what: str) -> SlungLoadSystem:
     other = ""
     if what.startswith("cable_model"):
         alike = system.winches or system.pulleys or system.load is None
-        other = f", choose cable_model: elastic{'' if alike else ' or massless'}"
+        other = f", choose cable_model: elastic{'' if alike else ', massless or rigid_links'}"
     raise ConfigError(
         f"{what}: system {system.name} has {' and '.join(parts)}; only a load with one cable to "
         f"each drone is possible there{other}"

@@ -142,10 +142,14 @@ def streams(seed: int) -> list[np.random.Generator]:
     return np.random.default_rng(seed).spawn(4)
 
 
+RIG_MODELS = ("elastic", "massless", "rigid_links")
+"""Cable models that rigs fly with."""
+
+
 def _check_start(scenario: Scenario) -> None:
     """Refuse a start that its mission or its cables do not allow."""
     mission = scenario.mission
-    is_rig = scenario.cable_model == "massless" and scenario.system.formation is None
+    is_rig = scenario.cable_model in RIG_MODELS and scenario.system.formation is None
     if scenario.start.kind == "equilibrium" and scenario.cable_model != "elastic" and not is_rig:
         raise ConfigError(
             "start.kind = equilibrium: it is of cable_model = elastic, must be ground, air or "
@@ -170,7 +174,7 @@ def _check_start(scenario: Scenario) -> None:
 
 def build_plant(scenario: Scenario) -> Plant:
     """Build the physics of a scenario."""
-    if scenario.cable_model not in ("elastic", "massless"):
+    if scenario.cable_model not in RIG_MODELS:
         slung_system(scenario.system, f"cable_model = {scenario.cable_model}")
     scenario.rig.check(scenario.system)
     _check_start(scenario)

@@ -1,7 +1,7 @@
 """Starts of rigs on the ground and in formation, and their plans.
 
 A rig has no closed form of how it hangs, as `Hanging` of a load on one cable to each drone: here
-elastic cables find it, of a rig on massless cables such that are light and hardly stretch.
+elastic cables find it, of a rig with another cable model such that hardly stretch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from musls_control.mission.plan import (
 )
 from musls_control.mission.spec import OWN_PATHS
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.ground import LANDING_RATIO
+from musls_description.hanging.ground import LANDING_RATIO, Ground
 from musls_description.hanging.rig_places import (
     KNOT_M,
     hanging_m,
@@ -37,7 +37,7 @@ from musls_description.numerics.rotations import from_yaw, rotate, yaw_of
 from musls_description.system.drone import Box
 from musls_description.system.slung_system import RigSystem
 from musls_sim.plants.elastic.plant import ElasticPlant
-from musls_sim.plants.elastic.rests import lowest_m, rests_along, weightless_rig
+from musls_sim.plants.elastic.rests import hung_plant, lowest_part_m, rests_along
 from musls_sim.plants.elastic.start import settle
 from musls_sim.plants.interface import Plant
 from musls_sim.scenario.scenario import Scenario
@@ -53,11 +53,20 @@ def is_formed(scenario: Scenario) -> bool:
     return scenario.system.formation is None and scenario.start.kind in ("ground", "air")
 
 
-def body_states(places_enu_m: Array, attitudes_wxyz: Array) -> tuple[BodyState, ...]:
-    """Bodies at rest at places, (k, 3), with attitudes, (k, 4), as a start has them."""
-    rows = zip(places_enu_m.tolist(), attitudes_wxyz.tolist(), strict=True)
+def body_states(
+    places_enu_m: Array, attitudes_wxyz: Array, velocities_enu_m_s: Array | None = None
+) -> tuple[BodyState, ...]:
+    """Bodies at places, (k, 3), with attitudes, (k, 4), as a start has them.
+
+    At rest, or with velocities, (k, 3).
+    """
+    speeds = np.zeros_like(places_enu_m) if velocities_enu_m_s is None else velocities_enu_m_s
+    rows = zip(places_enu_m.tolist(), attitudes_wxyz.tolist(), speeds.tolist(), strict=True)
     return tuple(
-        BodyState(position_enu_m=tuple(place), orientation_wxyz=tuple(turn)) for place, turn in rows
+        BodyState(
+            position_enu_m=tuple(place), orientation_wxyz=tuple(turn), velocity_enu_m_s=tuple(speed)
+        )
+        for place, turn, speed in rows
     )
 
 
@@ -121,8 +130,15 @@ def rig_start(scenario: Scenario, system: RigSystem) -> tuple[RigSystem, StartSp
             )
         pose = scenario.mission.stages[0].pose(np.zeros(1))[0]
         return _hung_at(system, free, pose, places, yaws)
-    ground = rig_on_ground(system, free, places, _middle_enu_m(scenario), yaws_rad=yaws)
-    states = body_states(ground.place_enu_m, from_yaw(ground.yaw_rad))
+    ground = rig_on_ground(
+        system,
+        free,
+        places,
+        _middle_enu_m(scenario),
+        yaws_rad=yaws,
+        ground=Ground.of(scenario.world, system),
+    )
+    states = body_states(ground.place_enu_m, ground.orientation_wxyz, ground.velocity_enu_m_s)
     start = StartSpec(
         kind="state",
         load=None if system.load is None else states[0],
@@ -183,14 +199,14 @@ def rig_plan(scenario: Scenario, plant: Plant) -> FlightPlan:
 
 
 def _at_rest_like(scenario: Scenario, plant: Plant) -> ElasticPlant:
-    """The rig at rest below its drones where they are now, on cables that hardly weigh."""
+    """The rig at rest below its drones where they are now, on cables that hardly stretch."""
     state = plant.state
     states = body_states(state.position_enu_m, state.orientation_wxyz)
     start = StartSpec(kind="equilibrium", load=states[0], drones=states[1:])
     anchors = state.anchor_motion[:, :3]
     system = with_anchors(plant.system, scenario.rig.free_anchors(plant.system), anchors)
     gravity = scenario.physics.gravity_m_s2
-    return ElasticPlant(weightless_rig(system), start, gravity_m_s2=gravity, drives=scenario.rig)
+    return hung_plant(system, start, scenario.rig, gravity, scenario.cable_model)
 
 
 def _from_ground(scenario: Scenario, plant: Plant, load: Array) -> FlightPlan:
@@ -206,12 +222,13 @@ def _from_ground(scenario: Scenario, plant: Plant, load: Array) -> FlightPlan:
         carried = _carried(resting, scenario.rig, pose, places, up_n)
         plan = compile_rig_from_ground(mission, places, yaws, spot, carried)
         assert plan.share is not None
-        clear_m = float(pose[2]) - lowest_m(resting.rig) + CLEAR_M
-        rows = np.flatnonzero((plan.share == 1.0) & (plan.load_pose[:, 2] >= clear_m))
+        clear_m = float(pose[2]) - lowest_part_m(resting.rig) + CLEAR_M
+        floors_m = np.array([spot.height_m(place) for place in plan.load_pose])
+        rows = np.flatnonzero((plan.share == 1.0) & (plan.load_pose[:, 2] >= floors_m + clear_m))
     else:
         slack = None
         if system.load is not None:
-            slack = places + [0.0, 0.0, mission.slack_height_m - load[2]]
+            slack = places + [0.0, 0.0, mission.slack_height_m + spot.start_m - load[2]]
         tied = len(scenario.rig.free_anchors(system)) < len(system.anchors)
         plan = compile_paths_from_ground(mission, slack, spot, returns=tied)
         rows = np.flatnonzero(plan.stage == plan.stage_names.index(OWN_PATHS))
@@ -232,7 +249,9 @@ def _from_ground(scenario: Scenario, plant: Plant, load: Array) -> FlightPlan:
 def _spot(scenario: Scenario, plant: Plant, load: Array) -> GroundSpot:
     """Where a rig stands, and where its drones land: nearer to the load where there is room."""
     places, yaws = _places(scenario)
-    spot = GroundSpot(load[:3], float(load[3]), plant.state.position_enu_m[1:].copy())
+    ground = Ground.of(scenario.world, plant.system)
+    standing = plant.state.position_enu_m[1:].copy()
+    spot = GroundSpot(load[:3], float(load[3]), standing, system=plant.system, ground=ground)
     try:
         near = rig_on_ground(
             plant.system,
@@ -241,6 +260,7 @@ def _spot(scenario: Scenario, plant: Plant, load: Array) -> GroundSpot:
             _middle_enu_m(scenario),
             yaws_rad=yaws,
             ratio=LANDING_RATIO,
+            ground=ground,
         )
     except ConfigError:
         return spot
@@ -261,10 +281,11 @@ def _in_formation(
         pose = np.append(firsts[:, :3].mean(axis=0) - places.mean(axis=0), 0.0)
         around = firsts[:, :3] - pose[:3]
         hung_system, start = _hung_at(system, scenario.rig.free_anchors(system), pose, around, yaws)
-    if scenario.cable_model != "elastic":
-        hung_system = weightless_rig(hung_system)
     gravity = scenario.physics.gravity_m_s2
-    return ElasticPlant(hung_system, start, gravity_m_s2=gravity, drives=scenario.rig), pose
+    floor_m = 0.0 if scenario.world.is_flat else None
+    return hung_plant(
+        hung_system, start, scenario.rig, gravity, scenario.cable_model, floor_m
+    ), pose
 
 
 def _carried(

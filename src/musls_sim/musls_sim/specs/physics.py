@@ -164,8 +164,7 @@ class StartSpec:
     Attributes:
         kind: "ground": all standing, cables slack; "air": hanging in equilibrium at the first
             stage's first set-point; "state": as given by `load` and `drones`; "equilibrium", of
-            rigs on elastic or massless cables: drones at rest as given, the load where it hangs at
-            rest.
+            rigs and elastic cables: drones at rest as given, the load where it hangs at rest.
         load: Motion of the load, for "state"; where to look for the place at which it hangs.
         drones: Motion of the drones, for "state" and "equilibrium", one each.
         cables: Shapes of the cables of a rig: one for all, or one each.

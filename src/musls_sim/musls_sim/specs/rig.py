@@ -201,6 +201,29 @@ class RigSpec:
         """Numbers of a system's anchors that hang, from 1."""
         return [i for i in range(1, len(system.anchors) + 1) if self.free(i)]
 
+    def held_anchors(self, system: RigSystem, cable_model: str) -> list[int]:
+        """Numbers of the anchors that do not move, from 1.
+
+        Raises:
+            ConfigError: What only elastic cables can be; names this cable model.
+        """
+        numbers = range(1, len(system.anchors) + 1)
+        driven = [i for i in numbers if f"anchor_{i}" in self.anchors and not self.free(i)]
+        clamped = any(end.clamped for k in range(system.n_cables) for end in system.ends(k))
+        for is_there, what in (
+            (system.load is None, "no load"),
+            (bool(system.winches), "winches"),
+            (bool(system.pulleys), "pulleys"),
+            (bool(driven), f"rig.anchors.anchor_{driven[0] if driven else 1} that is driven"),
+            (clamped, "clamped cable ends"),
+        ):
+            if is_there:
+                raise ConfigError(
+                    f"cable_model = {cable_model}: system {system.name} has {what}; choose "
+                    "cable_model: elastic"
+                )
+        return [i for i in numbers if not self.free(i)]
+
     def check(self, system: RigSystem) -> None:
         """Refuse what the system cannot do (raises ConfigError)."""
         for part, single, entries, count in (

@@ -7,6 +7,7 @@ much cable is out as the winches have paid out by then. Accelerations are left o
 from __future__ import annotations
 
 import copy
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,9 @@ import numpy as np
 from musls_control.mission.carrying import Held
 from musls_control.mission.plan import FlightPlan
 from musls_description.config.errors import ConfigError
+from musls_description.hanging.rig_places import hanging_m, with_anchors
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.rotations import from_matrix, from_yaw, matrix, wrapped, yaw_of
 from musls_description.system.obstacles import GROUND
 from musls_description.system.slung_system import ElasticLine, RigSystem
@@ -23,6 +26,7 @@ from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.elastic.reels import radius_at
 from musls_sim.plants.elastic.rig import Rig
 from musls_sim.plants.elastic.start import RigRest, settle
+from musls_sim.specs.physics import BodyState, StartSpec
 from musls_sim.specs.rig import AnchorPath, AnchorRecording, RigSpec
 
 MOST_RESTS = 60
@@ -36,6 +40,10 @@ LIGHT_KG = 1e-5
 STIFF_N = 1e8
 """Mass and stiffness of cables that stand for those without mass and stretch."""
 
+HARDLY = 1e-3
+"""Strain of those that have mass under the weight of the rig: with less, rounding accelerates their
+nodes."""
+
 
 def weightless_rig(system: RigSystem) -> RigSystem:
     """The rig on cables of one straight segment that hardly weigh and stretch."""
@@ -45,6 +53,76 @@ def weightless_rig(system: RigSystem) -> RigSystem:
         for cable in system.cables
     ]
     return replace(system, cables=tuple(cables))
+
+
+def unstretched_rig(system: RigSystem) -> RigSystem:
+    """The rig on cables that hardly stretch: at rest they hang as chains of rigid links do."""
+    line = ElasticLine(ea_n=system.mass_kg * STANDARD_GRAVITY_M_S2 / HARDLY, damping_n_s=0.0)
+    cables = [replace(cable, elastic=line, material=None) for cable in system.cables]
+    return replace(system, cables=tuple(cables))
+
+
+def resting_rig(system: RigSystem, cable_model: str) -> RigSystem:
+    """The rig on elastic cables that hangs at rest as it does with a cable model."""
+    if cable_model == "massless":
+        return weightless_rig(system)
+    return unstretched_rig(system) if cable_model == "rigid_links" else system
+
+
+def hung_plant(
+    system: RigSystem,
+    start: StartSpec,
+    drives: RigSpec,
+    gravity_m_s2: float,
+    cable_model: str,
+    ground_height_enu_m: float | None = 0.0,
+) -> ElasticPlant:
+    """A rig on elastic cables in its start, at rest as with a cable model, see `resting_rig`.
+
+    Of the ground only level one is there; None for none. Where an equilibrium says nothing of the
+    load, it is looked for below the drones.
+    """
+    if (
+        system.load is not None
+        and start.kind == "equilibrium"
+        and start.load is None
+        and len(start.drones or ()) == system.n_drones
+    ):
+        free = drives.free_anchors(system)
+        first = 1 + system.n_drones
+        bodies = np.zeros((first + len(system.anchors), 3))
+        bodies[1:first] = [drone.position_enu_m for drone in start.drones or ()]
+        for row, anchor in zip(bodies[first:], system.anchors, strict=True):
+            row[:] = anchor.position_enu_m
+        turns = np.array([drone.attitude_wxyz for drone in start.drones or ()]).reshape(-1, 4)
+        yaws = np.zeros(len(bodies))
+        yaws[1:first] = yaw_of(turns)
+        hangs = hanging_m(system, free, bodies, yaws)
+        system = with_anchors(system, free, hangs[first:])
+        start = replace(start, load=BodyState(position_enu_m=tuple(hangs[0].tolist())))
+    rig = resting_rig(system, cable_model)
+    make = functools.partial(
+        ElasticPlant,
+        gravity_m_s2=gravity_m_s2,
+        drives=drives,
+        ground_height_enu_m=ground_height_enu_m,
+    )
+    hung = make(rig, start)
+    if cable_model != "rigid_links" or start.kind != "equilibrium":
+        return hung
+    tension_n = hung.state.tension_n.mean(axis=1)
+    strains = [f / cable.ea_n for f, cable in zip(tension_n, rig.cables, strict=True)]
+    cables = [  # so much shorter that the stretched cable has its length
+        replace(cable, length_m=cable.length_m / (1.0 + strain))
+        for cable, strain in zip(rig.cables, strains, strict=True)
+    ]
+    rig = with_anchors(rig, drives.free_anchors(rig), hung.state.anchor_motion[:, :3])
+    load = BodyState(
+        position_enu_m=tuple(hung.state.position_enu_m[0].tolist()),
+        orientation_wxyz=tuple(hung.state.orientation_wxyz[0].tolist()),
+    )
+    rig = replace(rig, cables=tuple(cables))
+    return make(rig, replace(start, load=load))
 
 
 def rests_along(
@@ -181,9 +259,14 @@ def lowest_m(rig: Rig) -> float:
     if rig.ground_height_enu_m is None:
         uneven = any(obstacle.name == GROUND for obstacle in rig.obstacles)
         return -np.inf if uneven else np.inf
+    return lowest_part_m(rig) - rig.ground_height_enu_m
+
+
+def lowest_part_m(rig: Rig) -> float:
+    """Height of the lowest corner or node."""
     corners = [body.position_enu_m + body.corners_m @ body.rotation.T for body in rig.bodies]
     parts = [*corners, *(cable.nodes_enu_m for cable in rig.cables)]
-    return min(float(part[:, 2].min()) for part in parts if len(part)) - rig.ground_height_enu_m
+    return min(float(part[:, 2].min()) for part in parts if len(part))
 
 
 def _load_pose(rig: Rig, plant: ElasticPlant) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 import numpy as np
 import scipy
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from musls_control.estimate import BodyMotion
 from musls_description.config.errors import ConfigError
-from musls_description.hanging.rig_places import Incidence, hanging_m, with_anchors
+from musls_description.hanging.rig_places import Incidence
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
@@ -22,13 +21,11 @@ from musls_description.numerics.rotations import (
     matrix,
     product,
     rotation_vector,
-    yaw_of,
 )
 from musls_description.system.obstacles import AnyObstacle, ground_heights
 from musls_description.system.slung_system import RigSystem, slung_system
 from musls_sim.plants.drone_paths import PoseEnds
-from musls_sim.plants.elastic.plant import ElasticPlant
-from musls_sim.plants.elastic.rests import weightless_rig
+from musls_sim.plants.elastic.rests import hung_plant
 from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
     AttachHook,
@@ -50,8 +47,7 @@ from musls_sim.plants.interface import (
 from musls_sim.plants.massless.records import LAYOUT, MAX_EVENTS, SLACKENED, build_records
 from musls_sim.plants.massless.step import move_plant
 from musls_sim.plants.trim import trim_speeds_rad_s
-from musls_sim.specs.physics import CONTROL_PERIOD_S, BodyState, StartSpec
-from musls_sim.specs.rig import RigSpec
+from musls_sim.specs.physics import CONTROL_PERIOD_S
 
 Records = NDArray[np.void]
 
@@ -629,11 +625,11 @@ def _build_rig(setup: PlantSetup) -> MasslessPlant:
     """Several cables to a body, and free or fixed anchors."""
     system = setup.system
     physics = setup.physics
-    held = _held_anchors(system, setup.rig)
+    held = setup.rig.held_anchors(system, "massless")
     start = setup.start
     speeds = None
     if start.kind == "equilibrium":
-        rest = _at_rest(setup, start)
+        rest = hung_plant(system, start, setup.rig, physics.gravity_m_s2, "massless")
         motion = BodyMotion(np.vstack([rest.state.motion, rest.state.anchor_motion]))
         speeds = rest.state.rotor_speed_rad_s
     else:
@@ -657,43 +653,3 @@ def _build_rig(setup: PlantSetup) -> MasslessPlant:
         )
     except ConfigError as error:
         raise ConfigError(f"start.drones: {error}") from None
-
-
-def _at_rest(setup: PlantSetup, start: StartSpec) -> ElasticPlant:
-    """A rig at rest on cables that hardly weigh and stretch."""
-    system = setup.system
-    if start.load is None and len(start.drones or ()) == system.n_drones:
-        free = setup.rig.free_anchors(system)
-        first = 1 + system.n_drones
-        bodies = np.zeros((first + len(system.anchors), 3))
-        bodies[1:first] = [drone.position_enu_m for drone in start.drones or ()]
-        for row, anchor in zip(bodies[first:], system.anchors, strict=True):
-            row[:] = anchor.position_enu_m
-        turns = np.array([drone.attitude_wxyz for drone in start.drones or ()]).reshape(-1, 4)
-        yaws = np.zeros(len(bodies))
-        yaws[1:first] = yaw_of(turns)
-        hangs = hanging_m(system, free, bodies, yaws)
-        system = with_anchors(system, free, hangs[first:])
-        start = replace(start, load=BodyState(position_enu_m=tuple(hangs[0].tolist())))
-    gravity = setup.physics.gravity_m_s2
-    return ElasticPlant(weightless_rig(system), start, gravity_m_s2=gravity, drives=setup.rig)
-
-
-def _held_anchors(system: RigSystem, drives: RigSpec) -> list[int]:
-    """Numbers of the anchors that do not move; refuses what lines without mass cannot be."""
-    numbers = range(1, len(system.anchors) + 1)
-    driven = [i for i in numbers if f"anchor_{i}" in drives.anchors and not drives.free(i)]
-    clamped = any(end.clamped for k in range(system.n_cables) for end in system.ends(k))
-    for is_there, what in (
-        (system.load is None, "no load"),
-        (bool(system.winches), "winches"),
-        (bool(system.pulleys), "pulleys"),
-        (bool(driven), f"rig.anchors.anchor_{driven[0] if driven else 1} that is driven"),
-        (clamped, "clamped cable ends"),
-    ):
-        if is_there:
-            raise ConfigError(
-                f"cable_model = massless: system {system.name} has {what}; choose cable_model: "
-                "elastic"
-            )
-    return [i for i in numbers if not drives.free(i)]

@@ -29,7 +29,6 @@ from musls_description.numerics.vectors import (
     add,
     add_scaled,
     cross,
-    dot,
     from_matrix,
     from_rotation_vector,
     increase,
@@ -54,10 +53,15 @@ from musls_sim.plants.rigid_body import (
 from musls_sim.plants.rigid_links.articulated import (
     accelerate,
     eliminate,
-    free_acceleration,
     own_inertia,
     read3,
     transmitted_force,
+)
+from musls_sim.plants.rigid_links.closing import (
+    add_closing_forces,
+    closings_hold,
+    forget_forces,
+    reply,
 )
 from musls_sim.plants.rigid_links.contact import (
     add_contacts,
@@ -68,8 +72,11 @@ from musls_sim.plants.rigid_links.contact import (
 from musls_sim.plants.rigid_links.mechanism import (
     STRETCHED,
     angle_of,
+    backwards_of,
+    beyond_of,
     bodies_of,
     change_of,
+    closings_of,
     compliance_of,
     coordinates_of,
     drift,
@@ -79,6 +86,7 @@ from musls_sim.plants.rigid_links.mechanism import (
     force_of,
     guide_of,
     last_change_of,
+    last_links_of,
     middle_rate_of,
     move_bodies,
     own_command_of,
@@ -196,6 +204,15 @@ def rates_hold(t, h):
 @compiled()
 def evaluate(t, h):
     """Accelerations of all coordinates with the present guess of the rates; whether finite."""
+    finite = evaluate_tree(t, h)
+    if closings_of(t).shape[0] != 0 and not closings_hold(t):
+        finite = evaluate_tree(t, h)
+    return finite
+
+
+@compiled()
+def evaluate_tree(t, h):
+    """The same with the forces at closings as they are."""
     bodies = bodies_of(t)
     move_bodies(t, True)
     finite = add_outside(t)
@@ -203,6 +220,8 @@ def evaluate(t, h):
         own_inertia(bodies[k], t.gravity)
     if t.touches != 0:
         add_contacts(t, h)
+    if closings_of(t).shape[0] != 0:
+        add_closing_forces(t)
     for k in range(bodies.shape[0] - 1, -1, -1):
         if bodies[k].parent >= 0:
             eliminate(t, k, h)
@@ -284,21 +303,30 @@ def note_cable_forces(t):
     a limit of its own, `SYSTEM.stiff`.
     """
     bodies = bodies_of(t)
-    selected = selected_of(t)
     first = first_links_of(t)
+    last = last_links_of(t)
+    beyond = beyond_of(t)
+    closings = closings_of(t)
+    backwards = backwards_of(t)
     force = force_of(t)
     peak = peak_of(t)
     rows = slacks_of(t)
     for i in range(first.shape[0]):
-        drone = selected[1 + i]
-        for end in range(2):
-            body = bodies[drone] if end == 1 else bodies[first[i]]
-            link = bodies[drone - 1] if end == 1 else body
+        for side in range(2):
+            link = bodies[last[i]] if side == 1 else bodies[first[i]]
             x, y, z = 0.0, 0.0, 0.0
-            if body.parent >= 0:
-                x, y, z = transmitted_force(body)
-            before = force[i, end, 0]
+            if side == 1 and beyond[i] < 0:
+                x, y, z = scale(-1.0, read3(closings[-1 - beyond[i]].force))
+            else:
+                body = bodies[beyond[i]] if side == 1 else link
+                if body.parent >= 0:
+                    x, y, z = transmitted_force(body)
+            end = side
             tension, y, z = scale(-1.0, rotate_back(link.rotation, (x, y, z)))
+            if backwards[i] != 0:  # in a frame whose x and y axes are turned round
+                end = 1 - side
+                z = -z
+            before = force[i, end, 0]
             put(force[i, end], (tension, y, z))
             peak[i] = max(peak[i], tension)
             if rows[i].state != STRETCHED:
@@ -440,65 +468,19 @@ def misses(t, h, target, miss):
 def respond(t, response):
     """Accelerations of all drones by unit moments and forces on each, (6 n, 6 n)."""
     bodies = bodies_of(t)
-    rows = coordinates_of(t)
     selected = selected_of(t)
-    slacks = slacks_of(t)
     for one in range(response.shape[0]):
-        for k in range(bodies.shape[0]):
-            put(bodies[k].moment, (0.0, 0.0, 0.0))
-            put(bodies[k].force, (0.0, 0.0, 0.0))
+        forget_forces(bodies)
         drone = bodies[selected[1 + one // 6]]
         if one % 6 < 3:
             drone.moment[one % 6] = -1.0
         else:
             drone.force[one % 6 - 3] = -1.0
             put(drone.moment, cross(sub(drone.position, drone.joint), drone.force))
-        for k in range(bodies.shape[0] - 1, 0, -1):
-            respond_below(bodies[k], bodies[bodies[k].parent], rows, slacks)
-        angular, linear = free_acceleration(bodies[0], bodies[0].moment, bodies[0].force)
-        put(bodies[0].angular, angular)
-        put(bodies[0].linear, linear)
-        for k in range(1, bodies.shape[0]):
-            respond_above(bodies[k], bodies[bodies[k].parent], rows, slacks)
+        reply(t)
         for i in range(1, selected.shape[0]):
             body = bodies[selected[i]]
             row = 6 * (i - 1)
             arm = sub(body.position, body.joint)
             put(response[row : row + 3, one], body.angular)
             put(response[row + 3 : row + 6, one], add(body.linear, cross(body.angular, arm)))
-
-
-@compiled()
-def respond_below(body, up, rows, slacks):
-    """Pass moment and force on to the body below, see `articulated.eliminate`."""
-    moment = read3(body.moment)
-    force = read3(body.force)
-    if body.slides >= 0:
-        row = slacks[body.slides]
-        row.left = -dot(row.along, force)
-        moment = add_scaled(moment, row.left * row.inverse, row.turning)
-        force = add_scaled(force, row.left * row.inverse, row.pushing)
-    for d in range(body.first + body.freedom - 1, body.first - 1, -1):
-        row = rows[d]
-        row.left = -dot(row.axis, moment)
-        moment = add_scaled(moment, row.left * row.inverse, row.turning)
-        force = add_scaled(force, row.left * row.inverse, row.pushing)
-    increase(up.moment, add(moment, cross(body.arm, force)))
-    increase(up.force, force)
-
-
-@compiled()
-def respond_above(body, up, rows, slacks):
-    """Pass accelerations on to the body above, see `articulated.accelerate`."""
-    angular = read3(up.angular)
-    linear = add(up.linear, cross(up.angular, body.arm))
-    for d in range(body.first, body.first + body.freedom):
-        row = rows[d]
-        change = row.left - dot(row.turning, angular) - dot(row.pushing, linear)
-        angular = add_scaled(angular, change * row.inverse, row.axis)
-    if body.slides >= 0:
-        row = slacks[body.slides]
-        change = row.left - dot(row.turning, angular) - dot(row.pushing, linear)
-        linear = add_scaled(linear, change * row.inverse, row.along)
-    put(body.angular, angular)
-    put(body.linear, linear)

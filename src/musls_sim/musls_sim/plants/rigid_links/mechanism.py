@@ -47,7 +47,7 @@ from musls_description.numerics.vectors import (
 from musls_description.numerics.vectors import from_rotation_vector as turn_quaternion
 from musls_description.system.drone import Drone
 from musls_description.system.obstacles import SOLID, AnyObstacle
-from musls_description.system.slung_system import Load, SlungLoadSystem
+from musls_description.system.slung_system import Load, RigSystem
 from musls_sim.plants.elastic.cables.line import line_of
 from musls_sim.plants.rigid_body import (
     CONTACT,
@@ -182,6 +182,7 @@ SLIDE = np.dtype(
         ("steadying", float),  # joint damping that this step needs, see `slack.steadying`
         ("beyond", float),  # inertia beyond the slide along it
         ("lightness", float),  # one over the mass that the spring moves
+        ("gives", float),  # way per tension by which a cable gives way in a loop, see `closing`
         ("along", float, 3),  # direction of the slide, from the link into the joint
         ("turning", float, 3),  # as of other coordinates
         ("pushing", float, 3),
@@ -195,6 +196,10 @@ SLIDE = np.dtype(
 
 SECANT_JERKS = 20.0
 """Tension over `SLIDE.jerk` up to which the stiffness of a cable is taken, where it varies."""
+
+GIVES = 1e-7
+"""Strain of cables in loops under a drone's share of the carried weight: less than of any rope, and
+more than what waves take of the distance of a taut chain's ends."""
 
 PIECE_MOTION = np.dtype(
     [
@@ -225,6 +230,22 @@ PIECE = np.dtype(
     align=True,
 )
 """A piece of the tree: bodies that hang together, see `momentum`."""
+
+CLOSING = np.dtype(
+    [
+        ("link", np.int64),  # last link of the cable
+        ("point", float, 3),  # its end in the link's frame
+        ("body", np.int64),  # that holds it, -1 for what does not move
+        ("place", float, 3),  # where, in the frame of that body, or in the world
+        ("open", np.int64),  # 1 if it has let go
+        ("arm", float, 3),  # from the joint of the link to its end
+        ("far_arm", float, 3),  # from the joint of the body to the place
+        ("force", float, 3),  # on the end of the link; its opposite acts on the body there
+        ("begin_force", float, 3),  # the same at the begin of the period
+    ],
+    align=True,
+)
+"""The end of a cable that closes a loop of a rig, see `closing`."""
 
 LEDGER = np.dtype(
     [
@@ -300,6 +321,12 @@ LAYOUT = Layout(
         Field("begin", (4, *PER_COORDINATE), float, "angles, rates, changes at the period's begin"),
         Field("selected", ("n_selected",), int, "body index of load and drones"),
         Field("first_links", ("n_cables",), int, "body index of each cable's first link"),
+        Field("last_links", ("n_cables",), int, "body index of each cable's last link"),
+        Field("beyond", ("n_cables",), int, "`Tree.beyond`: what holds the end of the last link"),
+        Field("backwards", ("n_cables",), int, "1 for cables whose first link is at their end 2"),
+        Field("anchors", ("n_anchors",), int, "body index of anchors, -1 for one that is still"),
+        Field("closings", ("n_closings",), CLOSING, "ends of cables that close loops"),
+        Field("mobility", ("n_closed", "n_closed"), float, "accelerations by forces there"),
         Field("wrench_body", ("n_selected", 6), float, "inputs, see `PlantInputs`"),
         Field("wrench_enu", ("n_selected", 6), float, "inputs in the world frame"),
         Field("guide", ("n_drones", 6), float, "moment and force that move prescribed drones"),
@@ -308,7 +335,7 @@ LAYOUT = Layout(
             "compliance", ("n_forced", "n_forced"), float, "accelerations by them, or the inverse"
         ),
         Field("begin_force", ("n_cables", 2, 3), float, "`force` at the begin of the period"),
-        Field("shown", ("n_selected", 16), float, "`PlantState.motion`"),
+        Field("shown", ("n_shown", 16), float, "`PlantState.motion`, anchors behind"),
         Field("force", ("n_cables", 2, 3), float, "`PlantState.cable_force_n`"),
         Field("peak", ("n_cables",), float, "`PlantState.tension_peak_n`"),
         Field("solids", ("n_solids",), SOLID, "surfaces: ground and obstacles"),
@@ -336,6 +363,12 @@ middle_rate_of = LAYOUT.opener("middle_rate")
 begin_of = LAYOUT.opener("begin")
 selected_of = LAYOUT.opener("selected")
 first_links_of = LAYOUT.opener("first_links")
+last_links_of = LAYOUT.opener("last_links")
+beyond_of = LAYOUT.opener("beyond")
+backwards_of = LAYOUT.opener("backwards")
+anchors_of = LAYOUT.opener("anchors")
+closings_of = LAYOUT.opener("closings")
+mobility_of = LAYOUT.opener("mobility")
 own_wrench_body_of = LAYOUT.opener("wrench_body")
 own_wrench_enu_of = LAYOUT.opener("wrench_enu")
 guide_of = LAYOUT.opener("guide")
@@ -354,7 +387,7 @@ limits_of = LAYOUT.opener("limits")
 
 
 def build_records(
-    system: SlungLoadSystem,
+    system: RigSystem,
     tree: Tree,
     *,
     gravity_m_s2: float,
@@ -372,6 +405,7 @@ def build_records(
     for `ahead_s` ahead; a height of None means no ground. `contact` and `inextensible`: as those
     of `physics`; `even`: whether cables that are free to twist have even joints.
     """
+    assert system.load is not None  # checked before
     bodies = tree_bodies(tree)
     selected = np.array([0, *tree.drone])
     parts: list[Load | Drone] = [system.load, *system.drones]
@@ -383,15 +417,26 @@ def build_records(
         if kind in contact:
             points[row] = part.collision.corners_m
             bodies["radius"][row] = np.linalg.norm(points[row], axis=1).max()
+    for row, anchor in zip(tree.anchors.tolist(), system.anchors, strict=True):
+        if row >= 0 and anchor.collision is not None and "load" in contact:
+            bodies["stiffness"][row], bodies["damping"][row] = corner_constants(anchor.mass_kg or 0)
+            if anchor.inertia_kg_m2 is None:  # a knot lies as a ball: it does not turn there
+                points[row] = np.zeros((1, 3))
+                bodies["rounding"][row] = -anchor.collision.bottom_m
+            else:
+                points[row] = anchor.collision.corners_m
+                bodies["radius"][row] = np.linalg.norm(points[row], axis=1).max()
     hard = corner_constants(bodies["mass"].sum())
     bodies["cable"] = -1
-    for i, (first, last, cable) in enumerate(
-        zip(tree.first_link, tree.drone, system.cables, strict=True)
+    last_links = tree.first_link + [cable.links - 1 for cable in system.cables]
+    ends = np.where(tree.beyond >= 0, tree.beyond, last_links)
+    for i, (first, last, end, cable) in enumerate(
+        zip(tree.first_link, last_links, ends, system.cables, strict=True)
     ):
-        links = slice(first, last)
-        bodies["cable"][first : last + 1] = i
+        links = slice(first, last + 1)
+        bodies["cable"][first : end + 1] = i
         if even:  # a hook that was closed turns about three axes in any case
-            joints = bodies[first : last + 1]
+            joints = bodies[first : end + 1]
             joints["even"] = (joints["freedom"] == 3) | (cable.twist == "free")
             joints["even"] &= joints["parent"] >= 0
         bodies["lies"][links] = cable.link_mass_kg
@@ -405,19 +450,21 @@ def build_records(
     edges = corner_records(points, len(solids), EDGE)
     bodies["corners"] = [len(solids) * len(place) for place in points]
     bodies["first_corner"] = np.cumsum(bodies["corners"]) - bodies["corners"]
-    slacks = np.zeros(system.n_drones, SLIDE)
+    slacks = np.zeros(system.n_cables, SLIDE)
     slacks["weight"] = [gravity_m_s2 * cable.mass_kg for cable in system.cables]
     slacks["stretches"] = not inextensible
     scale_m_s2 = gravity_m_s2 or STANDARD_GRAVITY_M_S2  # without gravity jerks need a scale, too
-    slacks["jerk"] = JUMP_SHARE * scale_m_s2 * system.carried_mass_kg / system.n_drones
+    share_kg = system.carried_mass_kg / max(system.n_drones, 1)
+    slacks["jerk"] = JUMP_SHARE * scale_m_s2 * share_kg
     for row, cable in zip(slacks, system.cables, strict=True):
         line = line_of(cable)
+        row["gives"] = GIVES * cable.length_m / (scale_m_s2 * share_kg)
         tension = SECANT_JERKS * row["jerk"]
         row["stiffness"] = tension / line.strain(tension) / cable.length_m
         row["damping"] = line.damping_n_s / cable.length_m
         row["link_mass"] = cable.link_mass_kg
         row["link_length"] = cable.link_length_m
-    motion = np.zeros((1 + system.n_drones, 16))
+    motion = np.zeros((1 + system.n_drones + len(system.anchors), 16))
     motion[:, 6] = 1.0
     return LAYOUT.build(
         {
@@ -434,6 +481,12 @@ def build_records(
             "rotors": rotor_records(system),
             "selected": selected,
             "first_links": np.array(tree.first_link),
+            "last_links": last_links,
+            "beyond": tree.beyond,
+            "backwards": tree.backwards,
+            "anchors": tree.anchors,
+            "closings": tree_closings(tree),
+            "mobility": np.zeros(2 * (3 * len(tree.closings),)),
             "shown": motion,
             "solids": solids,
             **({"n_levels": 1} if levels is None else levels.tables),
@@ -481,6 +534,17 @@ def tree_pieces(bodies: Records) -> Records:
     return pieces
 
 
+def tree_closings(tree: Tree) -> Records:
+    """Ends of cables that close the loops of a tree, (k,) of `CLOSING`."""
+    rows = np.zeros(len(tree.closings), CLOSING)
+    for row, closing in zip(rows, tree.closings, strict=True):
+        row["link"] = closing.link
+        row["point"] = closing.point_m
+        row["body"] = closing.body
+        row["place"] = closing.place_m
+    return rows
+
+
 def tree_coordinates(tree: Tree, bodies: Records) -> Records:
     """Joints' coordinates of a tree, (c,) of `COORDINATE`."""
     rows = np.zeros(tree.n_coordinates, COORDINATE)
@@ -505,6 +569,7 @@ def take_over(t: Tables, old: Tables) -> None:
     for name in ("mass", "inertia", "slides"):
         t.bodies[name] = old.bodies[name]
     t.edges[:] = old.edges
+    t.closings[:] = old.closings
     t.command[:] = old.command
     t.slacks[:] = old.slacks
 
@@ -538,6 +603,18 @@ def set_positions(t: Tables, positions: Array) -> None:
             if parent >= 0:
                 rotations[k] = rotations[parent] @ parent_turn @ rotations[k] @ own_turn.T
         positions = joint_coordinates(t, positions, rotations, evenly_bent)
+    set_own_positions(t, positions)
+
+
+def set_rotations(t: Tables, rotations: Array, places_enu_m: Array) -> None:
+    """Set attitudes of bodies with even joints, (b, 3, 3), and places of the free ones, (b, 3).
+
+    Of links only the x axis counts: they turn about it as their joints ask for.
+    """
+    positions = joint_coordinates(t, np.zeros(len(t.angle)), rotations, evenly_bent)
+    for k in np.flatnonzero(t.bodies["parent"] < 0):
+        first = t.bodies["first"][k]
+        positions[first + 3 : first + 6] = places_enu_m[k]
     set_own_positions(t, positions)
 
 

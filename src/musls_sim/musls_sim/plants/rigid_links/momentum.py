@@ -36,6 +36,7 @@ from musls_sim.plants.rigid_links.articulated import (
 from musls_sim.plants.rigid_links.contact import acceleration_at, soft_force
 from musls_sim.plants.rigid_links.mechanism import (
     bodies_of,
+    closings_of,
     edges_of,
     pieces_of,
     rate_of,
@@ -107,6 +108,8 @@ def add_impulses(t, h):
         push_piece(pieces[body.piece], body.position, scale(h, wrench.force))
     if t.touches != 0:
         add_contact_impulses(t, h)
+    if closings_of(t).shape[0] != 0:
+        add_closing_impulses(t, h)
     for p in range(pieces.shape[0]):
         piece = pieces[p]
         increase(piece.centre, scale(0.5 * h, piece.momentum))
@@ -128,6 +131,23 @@ def add_contact_impulses(t, h):
             for q in range(body.first_corner, body.first_corner + body.corners):
                 point = add(body.position, rotate(body.rotation, edges[q].place))
                 push_piece(piece, point, scale(h, edges[q].acted))
+
+
+@compiled()
+def add_closing_impulses(t, h):
+    """Add those at the ends of cables that other pieces, or what does not move, hold."""
+    bodies = bodies_of(t)
+    pieces = pieces_of(t)
+    closings = closings_of(t)
+    for k in range(closings.shape[0]):
+        row = closings[k]
+        link = bodies[row.link]
+        if row.open != 0 or (row.body >= 0 and bodies[row.body].piece == link.piece):
+            continue
+        point = add(link.joint, row.arm)
+        push_piece(pieces[link.piece], point, scale(h, row.force))
+        if row.body >= 0:
+            push_piece(pieces[bodies[row.body].piece], point, scale(-h, row.force))
 
 
 @compiled()

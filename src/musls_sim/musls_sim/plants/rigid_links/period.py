@@ -45,11 +45,13 @@ from musls_sim.plants.rigid_links.integrator import (
 )
 from musls_sim.plants.rigid_links.mechanism import (
     SYSTEM,
+    anchors_of,
     angle_of,
     begin_force_of,
     begin_of,
     begin_speed_of,
     bodies_of,
+    closings_of,
     coordinates_of,
     earlier_change_of,
     edges_of,
@@ -199,6 +201,8 @@ def begin_period(t):
             edges[q].begin_stuck = edges[q].stuck
             put(edges[q].begin_anchor, edges[q].anchor)
     copy_forces(begin_force_of(t), force_of(t))
+    for row in closings_of(t):
+        put(row.begin_force, row.force)
     t.now = 0.0
     t.jump = 0.0
     t.begin_last_step = t.last_step
@@ -236,6 +240,8 @@ def rewind(t):
     t.earlier_step = t.begin_earlier_step
     t.fresh = t.begin_fresh
     copy_forces(force_of(t), begin_force_of(t))
+    for row in closings_of(t):
+        put(row.force, row.begin_force)
     t.ledger = t.begin_ledger
     place_bodies(t)
     move_bodies(t, False)
@@ -325,12 +331,16 @@ def stopped_body(t):
 
 @compiled()
 def collect(t, period):
-    """Write the motion of load and drones into `PlantState.motion`."""
+    """Write the motion of load, drones and anchors into `PlantState.motion`."""
     bodies = bodies_of(t)
     selected = selected_of(t)
     motion = shown_of(t)
     for i in range(selected.shape[0]):
         collect_state(bodies[selected[i]], period, motion[i])
+    anchors = anchors_of(t)
+    for k in range(anchors.shape[0]):
+        if anchors[k] >= 0:
+            collect_state(bodies[anchors[k]], period, motion[selected.shape[0] + k])
 
 
 @compiled()

@@ -10,18 +10,19 @@ import math
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.tree import STOP_RAD, Configuration, Tree, build_tree
-from musls_description.numerics.arrays import Array
+from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.layout import Tables
 from musls_description.numerics.rotations import product, rotation_vector
 from musls_description.system.obstacles import AnyObstacle
-from musls_description.system.slung_system import SlungLoadSystem
+from musls_description.system.slung_system import RigSystem, slung_system
 from musls_sim.plants.interface import (
     SPEED_LIMIT_M_S,
     AttachHook,
@@ -46,6 +47,7 @@ from musls_sim.plants.rigid_links.mechanism import (
     positions_of,
     set_own_positions,
     set_positions,
+    set_rotations,
     share_shown,
     take_over,
 )
@@ -75,6 +77,9 @@ of the work and a little more. A period with more is repeated with finer steps."
 
 INSTANT_S = 1e-9
 """Step in which nothing moves, to find the forces of a state."""
+
+TURNED_ROUND = np.array([-1.0, -1.0, 1.0])
+"""Signs of the axes of a link that is seen from its other end."""
 
 START_SLACK_RAD = np.radians(5.0)
 """Largest angle beyond a stop at a start."""
@@ -289,6 +294,21 @@ def _weight_n(plant: RigidLinksPlant) -> float:
 # ---------- The plant
 
 
+@dataclass(frozen=True)
+class ChainStart:
+    """Start of a rig: a tree, and the attitudes of its bodies.
+
+    Attributes:
+        tree: Bodies and closings.
+        rotations: Of the links only the x axes, along them, count, (n_bodies, 3, 3).
+        places_enu_m: Of those that hang on nothing, (n_bodies, 3).
+    """
+
+    tree: Tree
+    rotations: Array
+    places_enu_m: Array
+
+
 class RigidLinksPlant(Plant):
     """Chains of rigid links, see `interface.Plant`.
 
@@ -305,13 +325,12 @@ class RigidLinksPlant(Plant):
     layout = LAYOUT
     shape_table = "records", "bodies"
     bends_evenly = True
-    system: SlungLoadSystem
     tree: Tree
 
     def __init__(
         self,
-        system: SlungLoadSystem,
-        start: Configuration,
+        system: RigSystem,
+        start: Configuration | ChainStart,
         *,
         physics_step_s: float | None = None,
         gravity_m_s2: float = STANDARD_GRAVITY_M_S2,
@@ -328,7 +347,7 @@ class RigidLinksPlant(Plant):
         The default time step is the control period. Where a cable's tension or a joint's rate
         turns out too large for it, `refine` halves it (repeatedly) for that period.
         Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground height of None means no
-        ground; `contact` and `inextensible` are those of `physics`.
+        ground; `contact` and `inextensible` are those of `physics`. A rig starts as a `ChainStart`.
         """
         super().__init__(system, physics_step_s or CONTROL_PERIOD_S, gravity_m_s2)
         self.levels = Levels(
@@ -338,9 +357,11 @@ class RigidLinksPlant(Plant):
         self._obstacles = obstacles
         self.contact = contact
         self._inextensible = inextensible
-        self.whole = self.tree = build_tree(system)
-        coordinates = start.coordinates
-        check_stops(system, self.tree, coordinates, evenly=self.bends_evenly)
+        if isinstance(start, ChainStart):
+            self.whole = self.tree = start.tree
+        else:
+            self.whole = self.tree = build_tree(slung_system(system, "cable_model = rigid_links"))
+            check_stops(system, self.tree, start.coordinates, evenly=self.bends_evenly)
         self.memory, self.records = self._records_of(self.tree)
         self.record = self.records.system
         self.rotors = self.records.rotors
@@ -350,10 +371,25 @@ class RigidLinksPlant(Plant):
         self._spurious_before_j = 0.0
         self._fragile = any(cable.elastic.break_force_n for cable in system.cables)
         t = self.records
-        self.state = PlantState(t.shown, t.speed, t.force, t.peak)
+        first_anchor = 1 + system.n_drones
+        self.state = PlantState(
+            t.shown[:first_anchor],
+            t.speed,
+            t.force,
+            t.peak,
+            t.shown[first_anchor:],
+            np.zeros((len(system.anchors), 6)),
+            np.array([cable.length_m for cable in system.cables]),
+        )
+        for row, anchor in zip(self.state.anchor_motion, system.anchors, strict=True):
+            row[:3] = anchor.position_enu_m
+            row[6:10] = anchor.orientation_wxyz
         if rotor_speed_rad_s is not None:
             t.speed[:] = rotor_speed_rad_s
-        set_positions(t, coordinates)
+        if isinstance(start, ChainStart):
+            set_rotations(t, start.rotations, start.places_enu_m)
+        else:
+            set_positions(t, start.coordinates)
         self.start_moving(np.zeros(len(t.rate)))
 
     def _records_of(self, tree: Tree) -> tuple[Array, Tables]:
@@ -487,6 +523,8 @@ class RigidLinksPlant(Plant):
         """Move the drones along given paths from now on, or let them fly again."""
         if motion is not None and self.tree is not self.whole:
             raise ConfigError("prescribed motion: a cable is cut, or a hook open")
+        if motion is not None:
+            slung_system(self.system, "prescribed motion")
         if motion is not None and not self.records.compliance.size:
             size = 6 * self.system.n_drones
             self.records = self.records.replaced(compliance=np.zeros((size, size)))
@@ -541,13 +579,33 @@ class RigidLinksPlant(Plant):
         self.reset_counters()
 
     def _change_cable(self, change: CutCable | ReleaseHook | AttachHook) -> None:
-        first = int(self.tree.first_link[change.cable - 1])
+        i = change.cable - 1
         if isinstance(change, AttachHook):
-            self._close(first)
+            slung_system(self.system, "attach with cable_model = rigid_links")
+            self._close(int(self.tree.first_link[i]))
         elif isinstance(change, CutCable):
-            self._open(first + change.segment - 1)
+            backwards = self.tree.backwards[i]
+            links = self.system.cables[i].links
+            self._open_link(i, links + 1 - change.segment if backwards else change.segment - 1)
         else:
-            self._open(first if change.at == "load" else int(self.tree.drone[change.cable - 1]))
+            self._open_end(i, 0 if change.at == "load" else 1)
+
+    def _open_end(self, cable: int, end: int) -> None:
+        """Open the joint at end 1 (0) or 2 (1) of a cable."""
+        at_first = end == self.tree.backwards[cable]
+        self._open_link(cable, 0 if at_first else self.system.cables[cable].links)
+
+    def _open_link(self, cable: int, link: int) -> None:
+        """Open the joint before a link of a chain, from 0; after the last one for their number."""
+        if link < self.system.cables[cable].links:
+            self._open(int(self.tree.first_link[cable]) + link)
+        elif (beyond := int(self.tree.beyond[cable])) >= 0:
+            self._open(beyond)
+        else:
+            row = self.records.closings[-1 - beyond]
+            row["open"] = 1
+            row["force"] = 0.0
+            self.reset_counters()
 
     def _open(self, body: int) -> None:
         if self.tree.bodies[body].parent >= 0:
@@ -568,18 +626,26 @@ class RigidLinksPlant(Plant):
             if limit is None or tension <= limit:
                 continue
             force = self.state.tension_n[i]
-            at_load = force[0] >= force[1]
-            body = int((self.tree.first_link if at_load else self.tree.drone)[i])
-            if self.tree.bodies[body].parent < 0:
+            end = 0 if force[0] >= force[1] else 1
+            if self._is_open(i, end):
                 continue
-            self._open(body)
-            where = "load" if at_load else "drone"
+            self._open_end(i, end)
+            where = self.system.ends(i)[end].body.partition("_")[0]
             what = f"cable_{i + 1}: broke at the {where} at {tension:.4g} N"
             self.happened.append(EventRecord(self.time_s, "cable_broken", what))
 
     def hook_is_open(self, cable: int) -> bool:
         """Whether a cable (from 0) has let go of the load; see `interface.Plant`."""
-        return bool(self.tree.bodies[self.tree.first_link[cable]].parent < 0)
+        return self._is_open(cable, 0)
+
+    def _is_open(self, cable: int, end: int) -> bool:
+        """Whether end 1 (0) or 2 (1) of a cable has let go."""
+        body = int(self.tree.first_link[cable])
+        if end != self.tree.backwards[cable]:
+            body = int(self.tree.beyond[cable])
+        if body < 0:
+            return bool(self.records.closings["open"][-1 - body])
+        return self.tree.bodies[body].parent < 0
 
     def hook_gap(self, cable: int) -> tuple[float, float]:
         """Distance and relative speed of an open hook and its place on the load [m, m/s].
@@ -637,37 +703,57 @@ class RigidLinksPlant(Plant):
     # --------------------------------------------------------------------------- what it shows
 
     def cable_nodes_enu_m(self, index: int) -> Array:
-        """Joints of a cable (from 0) from the load to the drone, (links + 1, 3)."""
+        """Joints of a cable (from 0) from its end 1, at the load, to its end 2, (links + 1, 3)."""
         first = self.tree.first_link[index]
-        drone = self.tree.drone[index]
+        last = first + self.system.cables[index].links - 1
+        beyond = self.tree.beyond[index]
         bodies = self.records.bodies
-        if self.tree.bodies[drone].parent < 0:  # nothing holds the upper end
-            top = bodies[..., drone - 1]
-            end = (self.system.cables[index].link_length_m, 0.0, 0.0)
+        if beyond < 0 or self.tree.bodies[beyond].parent < 0:
+            top = bodies[..., last]
+            end = np.array([self.system.cables[index].link_length_m, 0.0, 0.0])
         else:
-            top = bodies[..., drone]
-            end = self.system.drones[index].cable_attachment_m
-        last = top["position"] + top["rotation"] @ np.array(end)
-        joints = bodies["position"][..., first:drone, :]
-        return np.concatenate([joints, last[..., None, :]], axis=-2)
+            top = bodies[..., beyond]
+            end = self.tree.bodies[beyond].joint_in_child_position_m
+        tip = top["position"] + top["rotation"] @ end
+        joints = bodies["position"][..., first : last + 1, :]
+        nodes = np.concatenate([joints, tip[..., None, :]], axis=-2)
+        return nodes[..., ::-1, :] if self.tree.backwards[index] else nodes
 
     def segment_tensions_n(self, index: int) -> Array:
         """See `interface.Plant`; the mean of what the joints at both ends of a link transmit."""
-        bodies = self.records.bodies[self.tree.first_link[index] : self.tree.drone[index] + 1]
-        force = bodies["force"] + np.einsum(
-            "kij,ki->kj", bodies["coupling"].reshape(-1, 3, 3), bodies["angular"]
-        )
-        inert = bodies["inert"][:, [[0, 1, 2], [1, 3, 4], [2, 4, 5]]]
-        force += np.einsum("kij,kj->ki", inert, bodies["linear"])
-        force[bodies["parent"] < 0] = 0.0
-        along = bodies["rotation"][:-1, :, 0]
-        tensions: Array = -0.5 * np.einsum("ki,ki->k", force[:-1] + force[1:], along)
-        return tensions
+        first = self.tree.first_link[index]
+        bodies = self.records.bodies[first : first + self.system.cables[index].links]
+        force = _joint_forces(bodies)
+        beyond = int(self.tree.beyond[index])
+        if beyond >= 0:
+            end = _joint_forces(self.records.bodies[beyond : beyond + 1])
+        else:
+            end = -self.records.closings["force"][[-1 - beyond]]
+        both = force + np.concatenate([force[1:], end])
+        tensions: Array = -0.5 * np.einsum("ki,ki->k", both, bodies["rotation"][:, :, 0])
+        return tensions[::-1] if self.tree.backwards[index] else tensions
 
     def cable_end_rotations(self, index: int) -> Array:
-        """Rotations of a cable's first and last link, world, (2, 3, 3)."""
-        ends = [self.tree.first_link[index], self.tree.drone[index] - 1]
-        return self.records.bodies["rotation"][..., ends, :, :]
+        """Rotations of a cable's links at its ends 1 and 2, world, (2, 3, 3).
+
+        Their x axes lead from end 1 to end 2.
+        """
+        first = self.tree.first_link[index]
+        ends = [first, first + self.system.cables[index].links - 1]
+        if not self.tree.backwards[index]:
+            return self.records.bodies["rotation"][..., ends, :, :]
+        turned: Array = self.records.bodies["rotation"][..., ends[::-1], :, :] * TURNED_ROUND
+        return turned
+
+
+def _joint_forces(bodies: Records) -> Array:
+    """Forces that the joints of bodies transmit to them, (k, 3); 0 of free ones."""
+    coupling = bodies["coupling"].reshape(-1, 3, 3)
+    force: Array = bodies["force"] + np.einsum("kij,ki->kj", coupling, bodies["angular"])
+    inert = bodies["inert"][:, [[0, 1, 2], [1, 3, 4], [2, 4, 5]]]
+    force += np.einsum("kij,kj->ki", inert, bodies["linear"])
+    force[bodies["parent"] < 0] = 0.0
+    return force
 
 
 class ChainState(LocalState):
@@ -731,7 +817,7 @@ class ChainState(LocalState):
         levels[:] = backup
 
 
-def check_stops(system: SlungLoadSystem, tree: Tree, positions: Array, *, evenly: bool) -> None:
+def check_stops(system: RigSystem, tree: Tree, positions: Array, *, evenly: bool) -> None:
     """Refuse a start at rest, coordinates (n_dofs,), in which a stop would kick a cable."""
     angles = np.abs(positions[tree.first_coordinate + 1])
     angles[0] = 0.0  # the load

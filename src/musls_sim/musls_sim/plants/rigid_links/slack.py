@@ -34,6 +34,7 @@ from musls_sim.plants.rigid_links.mechanism import (
     SLACK,
     STRETCHED,
     bodies_of,
+    closings_of,
     first_links_of,
     force_of,
     slacks_of,
@@ -158,7 +159,9 @@ def end_slack(t, h):
         row.before += since * (force[i, 0, 0] - row.before)
         if bodies[first[i]].slides < 0:
             continue
-        row.lightness = 1.0 / row.beyond + first.shape[0] / bodies[0].mass  # a share of the load
+        if closings_of(t).shape[0] == 0:  # else `closing.find_lightness` knows
+            share = first.shape[0] / bodies[0].mass  # of the load
+            row.lightness = 1.0 / row.beyond + share
         work = h * row.tension * (row.rate + 0.5 * h * row.change)
         t.loss -= work
         t.exchanged += abs(work)

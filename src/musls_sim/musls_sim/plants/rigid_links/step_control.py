@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.system.slung_system import Cable, SlungLoadSystem
+from musls_description.system.slung_system import Cable, RigSystem, SlungLoadSystem
 from musls_sim.plants.interface import substeps
 from musls_sim.specs.physics import CONTROL_PERIOD_S
 
@@ -174,7 +174,7 @@ class Levels:
 
     def __init__(
         self,
-        system: SlungLoadSystem,
+        system: RigSystem,
         period_s: float,
         substeps: int,
         gravity_m_s2: float,
@@ -192,7 +192,7 @@ class Levels:
         self.step_s = [period_s / n for n in self.substeps]
         scale_m_s2 = gravity_m_s2 or STANDARD_GRAVITY_M_S2
         weight_n = scale_m_s2 * system.mass_kg
-        share = scale_m_s2 * system.carried_mass_kg / system.n_drones
+        share = scale_m_s2 * system.carried_mass_kg / max(system.n_drones, 1)
         self.limits = np.zeros((self.last + 1, len(system.cables)), LIMIT)
         steps = np.array(self.step_s)
         ordinary_n = TENSION_MARGIN * share * (steps[0] / steps)
