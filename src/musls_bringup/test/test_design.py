@@ -185,6 +185,30 @@ def test_hooks_of_a_file_are_its_hooks():
     assert {one.number for one in designs_of(moved)} == {2}
 
 
+@pytest.mark.parametrize("cone_deg", [10.0, 35.0])
+@pytest.mark.parametrize("shape", ["plate", "beam", "ring"])
+def test_cables_of_the_least_length_just_bring_rotors_apart(shape, cone_deg):
+    question = ask(shape, size_m=[0.6, 0.4], mass_kg=20.0, drones="typhoon")
+    hooks = question.cargo.hooks(8)
+    for way in _directions(hooks):
+        slopes = math.tan(math.radians(cone_deg)) * way
+        length_m = _least_length_m(hooks, slopes, 1.3)
+        along = slopes / np.sqrt(1.0 + (slopes**2).sum(axis=1, keepdims=True))
+        for longer, apart in ((0.99, False), (1.0 + 1e-9, True), (2.0, True)):
+            ends = hooks[:, :2] + longer * length_m * along
+            distance = np.linalg.norm(ends[:, None] - ends, axis=2) + 9.0 * np.eye(8)
+            assert (distance.min() >= 1.3) == apart
+
+
+def test_many_drones_above_a_small_heavy_load_get_longer_cables_than_usual():
+    """Issue 71: ten of them carry this beam on 7 m; 5 m, twice the usual length, was the end."""
+    question = ask("beam", size_m=[0.64], mass_kg=44.3, wind_m_s=3.8, gusts_m_s=1.4,
+                   drones="typhoon", require="survives_one")  # fmt: skip
+    found, _ = Fleet(question, "typhoon_h480", 10).best()
+    assert max(one.length_m for one in found) > 6.0
+    assert len({one.length_m for one in found}) >= 3
+
+
 def test_hover_and_room_are_required_of_what_is_known():
     none = search(ask(**PLATE | {"require": "hover_min=8"}))
     assert not none.fleets and any("no battery" in entry.why for entry in none.rejections)
@@ -215,6 +239,15 @@ def test_a_flight_lacks_what_is_required_of_it():
         ({"tips_m": 0.01}, "rotor tips"),
         ({"landed": False}, "not landed"),
         ({"way": False}, "broken off"),
+        (
+            {
+                "waited": [
+                    "drone_3 is 0.26 m from its place, the load is 4.3 m high, not 0.9 to 1 m "
+                    "after 10 s: hold begins all the same"
+                ]
+            },
+            "4.3 m high, not 0.9 to 1 m",
+        ),
         ({"given_up": ["drone_2: slack"]}, "given up: drone_2"),
         ({"warnings": ["collision"]}, "collision"),
         ({"failure": "diverged"}, "diverged"),

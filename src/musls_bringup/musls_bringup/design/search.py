@@ -60,6 +60,12 @@ LEAST_SHARE = 0.4
 STEEPEST_RAD = math.radians(3.0)
 """Largest tilt of the load at rest."""
 
+LONGEST_M = 100.0
+"""Length beyond which no cable is looked at, that of `Fixed.length_m`."""
+
+LENGTHS_KEPT = 3
+"""Lengths of cables below which longer ones than usual are looked at, too."""
+
 SHORT = 2
 """Lengths for which a wider cone is looked at, too."""
 
@@ -259,18 +265,21 @@ class Fleet:
         hooks = self.question.cargo.hooks(self.number)
         if hooks is None:
             return [], "the load has no hooks for so many cables"
-        designs = list(self._formations(hooks))
-        if not designs:
-            return [], self._no_places()
-        windy = [self._in_wind(design) for design in _spread(designs)]
-        self.nearest = max(windy, key=lambda design: design.wind_margin)
-        self.cost_kg = self.nearest.cost_kg
+        windy = [self._in_wind(design) for design in _spread(list(self._formations(hooks)))]
         kept = [design for design in windy if not self._lacks(design)]
-        if not kept:
-            why = self._lacks(self.nearest)
-            self.too_wide = "of room on the ground" in why
-            return [], why
-        return kept, ""
+        for design in self._roomy(hooks):  # the shortest first, which needs the most thrust
+            if len({one.length_m for one in kept}) >= LENGTHS_KEPT:
+                break
+            windy.append(self._in_wind(design))
+            kept += [] if self._lacks(windy[-1]) else windy[-1:]
+        if not windy:
+            return [], self._no_places()
+        best = max(kept or windy, key=lambda design: design.wind_margin)
+        self.nearest = self._in_wind(best, whole=True)
+        self.cost_kg = best.cost_kg
+        why = "" if kept else self._lacks(self.nearest)
+        self.too_wide = "of room on the ground" in why
+        return kept, why
 
     def forced(self) -> Design | None:
         """The best formation even if it lacks something; None if nothing hangs."""
@@ -278,7 +287,7 @@ class Fleet:
         hooks = self.question.cargo.hooks(self.number)
         if self.nearest is None and hooks is not None:
             designs = sorted(self._formations(hooks), key=lambda d: -d.hanging.thrust_margin)
-            self.nearest = self._in_wind(designs[0]) if designs else None
+            self.nearest = self._in_wind(designs[0], whole=True) if designs else None
         return self.nearest
 
     def _too_few(self) -> str:
@@ -333,32 +342,23 @@ class Fleet:
     # ---------- Formations
 
     def _formations(self, hooks_m: Array) -> Iterator[Design]:
-        """All formations that hold the load level, rotors apart."""
-        fixed = self.question.fixed
-        drone = self.drone
-        usual_m = cable_length_m(tip_radius_m(drone))
-        lengths = [float(f"{share * usual_m:.2g}") for share in LENGTHS]
-        flat = self.number == 1
-        cones = [0.0] if flat else list(CONES_DEG) if fixed.cone_deg is None else [fixed.cone_deg]
-        ways = _directions(hooks_m)
-        if self.question.requirements.survives_one:
-            ways = [*_to_both_sides(hooks_m), *ways]
+        """Formations of usual lengths that hold the load level, rotors apart."""
         load = self.question.cargo.load(hooks_m)
-        chosen = lengths if fixed.length_m is None else [fixed.length_m]
         found = False
-        for length_m in chosen:
-            for cone_deg in cones:
-                system = self._system(hooks_m, load, length_m, cone_deg)
-                for slopes in ways:
-                    places = _leaning(system, math.tan(math.radians(cone_deg)) * slopes)
-                    design = self._hung(system, places, cone_deg)
-                    if design is not None:
-                        found = True
-                        yield design
-                        break
-        if found or flat or fixed.cone_deg is not None or self.number > MOST_PROPOSED:
+        for length_m in self._lengths_m:
+            for cone_deg in self._cones_deg:
+                design = self._leaning_out(hooks_m, load, length_m, cone_deg)
+                if design is not None:
+                    found = True
+                    yield design
+        if not found and self.question.fixed.cone_deg is None:
+            yield from self._proposed(hooks_m, load)
+
+    def _proposed(self, hooks_m: Array, load: Load) -> Iterator[Design]:
+        """Formations where no cone has places beside each other, on the longer cables."""
+        if not 1 < self.number <= MOST_PROPOSED:
             return
-        for length_m in chosen[len(chosen) // 2 :]:
+        for length_m in self._lengths_m[len(self._lengths_m) // 2 :]:
             system = self._system(hooks_m, load, length_m, CONES_DEG[3])
             proposed = proposed_places_m(system)
             if proposed is not None:
@@ -367,10 +367,61 @@ class Fleet:
                 if design is not None:
                     yield design
 
+    @property
+    def _lengths_m(self) -> list[float]:
+        usual_m = cable_length_m(tip_radius_m(self.drone))
+        fixed = self.question.fixed.length_m
+        return [float(f"{share * usual_m:.2g}") for share in LENGTHS] if fixed is None else [fixed]
+
+    @property
+    def _cones_deg(self) -> Sequence[float]:
+        fixed = self.question.fixed.cone_deg
+        return (0.0,) if self.number == 1 else CONES_DEG if fixed is None else (fixed,)
+
+    def _ways(self, hooks_m: Array) -> list[Array]:
+        """Slopes of the cables for a cone of 45 degrees, (n, 2) each, the best first."""
+        aside = _to_both_sides(hooks_m) if self.question.requirements.survives_one else []
+        return [*aside, *_directions(hooks_m)]
+
+    def _leaning_out(
+        self, hooks_m: Array, load: Load, length_m: float, cone_deg: float
+    ) -> Design | None:
+        """The design of the first way to lean cables outwards in which the load hangs well."""
+        system = self._system(hooks_m, load, length_m, cone_deg)
+        for slopes in self._ways(hooks_m):
+            places = _leaning(system, math.tan(math.radians(cone_deg)) * slopes)
+            design = self._hung(system, places, cone_deg)
+            if design is not None:
+                return design
+        return None
+
+    def _roomy(self, hooks_m: Array) -> Iterator[Design]:
+        """Formations on longer cables than usual, for each cone the shortest that leave room.
+
+        Above a small load many rotors have no room on usual cables but in a wide cone, which takes
+        much thrust.
+        """
+        if self.question.fixed.length_m is not None:
+            return
+        load = self.question.cargo.load(hooks_m)
+        way = self._ways(hooks_m)[0]
+        apart_m = self._apart_m + 2.0 * tip_radius_m(self.drone)
+        for cone_deg in sorted(self._cones_deg, reverse=True):
+            slopes = math.tan(math.radians(cone_deg)) * way
+            length_m = _least_length_m(hooks_m, slopes, apart_m)
+            if max(self._lengths_m) < length_m < LONGEST_M:
+                design = self._leaning_out(hooks_m, load, _rounded_up(length_m), cone_deg)
+                if design is not None:
+                    yield design
+
+    @property
+    def _apart_m(self) -> float:
+        """Distance of rotor tips that a plan leaves, so that what is required stays in flight."""
+        return self.question.requirements.gap_m(self.drone) + WANDER * tip_radius_m(self.drone)
+
     def _hung(self, system: SlungLoadSystem, places_m: Array, cone_deg: float) -> Design | None:
         """The design with drones at places, (n, 3); None where the load does not hang well."""
-        apart_m = self.question.requirements.gap_m(self.drone) + WANDER * tip_radius_m(self.drone)
-        if tips_apart_m(system, places_m) < apart_m:
+        if tips_apart_m(system, places_m) < self._apart_m:
             return None
         self.looked_at += 1
         hanging = hang(system, with_places(np.round(places_m, 4) + 0.0))
@@ -425,14 +476,19 @@ class Fleet:
 
     # ---------- Wind
 
-    def _in_wind(self, design: Design) -> Design:
-        """The design with its margin and tension at rest in the strongest wind."""
+    def _in_wind(self, design: Design, *, whole: bool = False) -> Design:
+        """The design with its margin and tension at rest in the strongest wind.
+
+        Unless it is looked at as a `whole`, directions end where one needs too much thrust.
+        """
         hanging = design.hanging
         speed = self.question.strongest_m_s
         margin = hanging.thrust_margin
         tension_n = float(hanging.rest.load_end_tension_n.max())
         still = np.zeros(3)
         for angle in np.radians(DIRECTIONS_DEG) if speed > 0.0 else ():
+            if margin < self.needed and not whole:
+                break
             wind = speed * np.array([math.cos(angle), math.sin(angle), 0.0])
             motion = FormationMotion(np.zeros(4), still, still, 0.0, 0.0, wind)
             try:
@@ -541,6 +597,31 @@ def _leaning(system: SlungLoadSystem, slopes: Array) -> Array:
     ends = hooks + lengths[:, None] * along
     at_drone = np.array([drone.cable_attachment_m for drone in system.drones])
     return np.asarray(ends - at_drone * [0.0, 0.0, 1.0])
+
+
+def _least_length_m(hooks_m: Array, slopes: Array, apart_m: float) -> float:
+    """Length of cables with slopes, (n, 2), from which on their ends are so far apart from above.
+
+    Infinite where no length brings them apart.
+    """
+    rises = np.sqrt(1.0 + (slopes**2).sum(axis=1))
+    i, j = np.triu_indices(len(hooks_m), 1)
+    begin = hooks_m[i, :2] - hooks_m[j, :2]
+    spread = (slopes / rises[:, None])[i] - (slopes / rises[:, None])[j]
+    # The larger root of |begin + length spread| = apart, of each pair.
+    a = (spread**2).sum(axis=1)
+    b = (begin * spread).sum(axis=1)
+    c = (begin**2).sum(axis=1) - apart_m**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = (-b + np.sqrt(np.maximum(b * b - a * c, 0.0))) / a
+    always = (a < 1e-12) & (c >= 0.0) | (b * b < a * c)
+    return float(np.where(always, 0.0, np.where(a < 1e-12, np.inf, root)).max(initial=0.0))
+
+
+def _rounded_up(length_m: float) -> float:
+    """The next larger number of two digits."""
+    digit = 10.0 ** (math.floor(math.log10(length_m)) - 1)
+    return float(f"{digit * math.ceil(length_m / digit - 1e-9):.2g}")
 
 
 def _steepest_rad(system: SlungLoadSystem, places_m: Array) -> float:
