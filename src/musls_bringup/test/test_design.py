@@ -17,6 +17,7 @@ from musls_bringup.design.search import (
     STATIC_SLACK,
     Fleet,
     _directions,
+    _least_length_m,
     _to_both_sides,
     diameters_m,
     search,
@@ -257,6 +258,8 @@ def test_a_flight_lacks_what_is_required_of_it():
         assert lacks
     lost = replace(good, trial=Trial(one, lost=1), margin=1.0, events=["1 s: all motors stopped"])
     assert lost.lacks(question.requirements) == []
+    late = replace(good, waited=["drone_3 is 0.26 m from its place after 10 s: hold begins"])
+    assert late.lacks(question.requirements) == []
     assert "comes down at 1.4" in replace(lost, sink_m_s=1.4).lacks(question.requirements)[0]
     laid = [f"collision at 50.1 s: load and drone_1 at {speed} m/s" for speed in (0.3, 1.3)]
     assert replace(lost, warnings=laid).lacks(question.requirements) == laid[1:]

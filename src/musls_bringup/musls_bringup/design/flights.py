@@ -199,6 +199,7 @@ class Outcome:
         error_m: Largest distance of the load from its place while it is to stay there.
         sink_m_s: Largest speed at which the load came down.
         given_up: Numbers of drones that were given up, in words, the lost one included.
+        waited: Why stages waited in vain, in words.
         way: Whether it came to the way after the hold.
         landed: Whether the drones stood on the ground at its end.
         events: Events of the flight, in words.
@@ -214,6 +215,7 @@ class Outcome:
     error_m: float | None = None
     sink_m_s: float = 0.0
     given_up: Sequence[str] = ()
+    waited: Sequence[str] = ()
     way: bool = False
     landed: bool = False
     events: Sequence[str] = ()
@@ -244,6 +246,8 @@ class Outcome:
             found.append("the drones have not landed at its end")
         if not lost and self.given_up:
             found.append(f"a drone that flies is given up: {self.given_up[0]}")
+        if not lost and (adrift := re.findall(r"the load is .*?(?= after)", " ".join(self.waited))):
+            found.append(f"{adrift[0]} before a stage that waits for it")
         if lost and not any("all motors stopped" in line for line in self.events):
             found.append("its hold does not come, in which the drone was to be lost")
         if not (lost or self.way):
@@ -343,6 +347,7 @@ def outcome_of(trial: Trial, run: str, record: Mapping[str, Any] | None) -> Outc
     summary = record["summary"]
     row = usual_metrics(summary)
     apart = summary.get("separation")
+    events = summary.get("events", ())
     return Outcome(
         trial,
         run,
@@ -353,12 +358,9 @@ def outcome_of(trial: Trial, run: str, record: Mapping[str, Any] | None) -> Outc
         None if apart is None else apart["tips_m"],
         row.get("errors.load.hold.translational_error_max_m"),
         summary["sink_m_s"],
-        [e["what"] for e in summary.get("events", ()) if e["kind"] == "drone_given_up"],
+        [e["what"] for e in events if e["kind"] == "drone_given_up"],
+        [e["what"] for e in events if e["kind"] == "not_in_place"],
         trial.quick or any(stage["name"] == "line" for stage in summary["stages"]),
         bool(summary["landed"]),
-        [
-            f"{event['time_s']:.1f} s: {event['what']}"
-            for event in summary.get("events", ())
-            if event["kind"] in TOLD
-        ],
+        [f"{event['time_s']:.1f} s: {event['what']}" for event in events if event["kind"] in TOLD],
     )
