@@ -17,7 +17,6 @@ from musls_bringup.design.search import (
     STATIC_SLACK,
     Fleet,
     _directions,
-    _least_length_m,
     _to_both_sides,
     diameters_m,
     search,
@@ -186,19 +185,29 @@ def test_hooks_of_a_file_are_its_hooks():
     assert {one.number for one in designs_of(moved)} == {2}
 
 
-@pytest.mark.parametrize("cone_deg", [10.0, 35.0])
-@pytest.mark.parametrize("shape", ["plate", "beam", "ring"])
-def test_cables_of_the_least_length_just_bring_rotors_apart(shape, cone_deg):
-    question = ask(shape, size_m=[0.6, 0.4], mass_kg=20.0, drones="typhoon")
-    hooks = question.cargo.hooks(8)
-    for way in _directions(hooks):
-        slopes = math.tan(math.radians(cone_deg)) * way
-        length_m = _least_length_m(hooks, slopes, 1.3)
-        along = slopes / np.sqrt(1.0 + (slopes**2).sum(axis=1, keepdims=True))
-        for longer, apart in ((0.99, False), (1.0 + 1e-9, True), (2.0, True)):
-            ends = hooks[:, :2] + longer * length_m * along
-            distance = np.linalg.norm(ends[:, None] - ends, axis=2) + 9.0 * np.eye(8)
-            assert (distance.min() >= 1.3) == apart
+def test_longer_cables_just_bring_rotors_apart_above_a_ring():
+    """On a circle of n places two are 2 (r + L sin a) sin(pi / n) apart; lengths of two digits."""
+    fleet = Fleet(ask("ring", size_m=[0.6], mass_kg=20.0, drones="typhoon"), "typhoon_h480", 8)
+    tip_m = tip_radius_m(fleet.drone)
+    found = list(fleet._roomy(fleet.question.cargo.hooks(8)))
+    assert found
+    for one in found:
+        radius_m = (2.0 + 0.5 + 0.3) * tip_m / (2.0 * math.sin(math.pi / 8))
+        least_m = (radius_m - 0.3) / math.sin(math.radians(one.cone_deg))
+        assert least_m <= one.length_m <= 1.1 * least_m
+
+
+def test_where_one_may_be_lost_none_is_above_the_load():
+    """It would fall on it: four typhoons that may be above this box lean by 5 degrees."""
+    box = {"load": "box", "size_m": [1.94, 1.32, 0.68], "mass_kg": 7.7, "drones": "typhoon",
+           "fixed": {"number": 4}}  # fmt: skip
+    least = [
+        min(d.cone_deg for d in designs_of(ask(**box, require=r))) for r in ("", "survives_one")
+    ]
+    assert least == [5.0, 10.0]
+    for one in designs_of(ask(**box, require="survives_one")):
+        places = one.hanging.formation.offsets_m(4)
+        assert beside_load_m(one.system, places) >= 1.3 * tip_radius_m(one.system.drones[0])
 
 
 def test_many_drones_above_a_small_heavy_load_get_longer_cables_than_usual():

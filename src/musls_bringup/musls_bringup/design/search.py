@@ -52,7 +52,8 @@ NEARLY_THE_SAME = 0.005
 """Share of the fleet's mass within which cables of two materials weigh the same."""
 
 WANDER = 0.3
-"""Distance that two drones come nearer in flight than planned, over that of a tip from its axis."""
+"""Distance that drones come nearer to each other, and in a fall to the load, than planned, over
+that of a tip from its axis."""
 
 LEAST_SHARE = 0.4
 """Least force of a cable, over an even share, at rest."""
@@ -274,12 +275,23 @@ class Fleet:
             kept += [] if self._lacks(windy[-1]) else windy[-1:]
         if not windy:
             return [], self._no_places()
-        best = max(kept or windy, key=lambda design: design.wind_margin)
-        self.nearest = self._in_wind(best, whole=True)
-        self.cost_kg = best.cost_kg
+        self.nearest = self._strongest(kept or windy)
+        self.cost_kg = self.nearest.cost_kg
         why = "" if kept else self._lacks(self.nearest)
         self.too_wide = "of room on the ground" in why
         return kept, why
+
+    def _strongest(self, designs: Sequence[Design]) -> Design:
+        """The design with the largest margin in the wind, of some that were looked at in part."""
+        best: Design | None = None
+        for design in sorted(designs, key=lambda one: -one.wind_margin):
+            if best is not None and best.wind_margin >= design.wind_margin:
+                break
+            whole = self._in_wind(design, whole=True)
+            if best is None or whole.wind_margin > best.wind_margin:
+                best = whole
+        assert best is not None
+        return best
 
     def forced(self) -> Design | None:
         """The best formation even if it lacks something; None if nothing hangs."""
@@ -318,9 +330,12 @@ class Fleet:
 
     def _no_places(self) -> str:
         gap_m = self.question.requirements.gap_m(self.drone)
+        survives = self.question.requirements.survives_one
+        beside = " and beside the load, on which a lost drone would fall" if survives else ""
         return (
             f"no places side by side for {self.number} rotor discs of "
             f"{2.0 * tip_radius_m(self.drone):.2f} m, {gap_m:.2g} m apart, above these hooks"
+            f"{beside}"
         )
 
     def _lacks(self, design: Design) -> str:
@@ -405,23 +420,35 @@ class Fleet:
             return
         load = self.question.cargo.load(hooks_m)
         way = self._ways(hooks_m)[0]
-        apart_m = self._apart_m + 2.0 * tip_radius_m(self.drone)
+        longest_m = max(self._lengths_m)
         for cone_deg in sorted(self._cones_deg, reverse=True):
             slopes = math.tan(math.radians(cone_deg)) * way
-            length_m = _least_length_m(hooks_m, slopes, apart_m)
-            if max(self._lengths_m) < length_m < LONGEST_M:
-                design = self._leaning_out(hooks_m, load, _rounded_up(length_m), cone_deg)
-                if design is not None:
-                    yield design
 
-    @property
-    def _apart_m(self) -> float:
-        """Distance of rotor tips that a plan leaves, so that what is required stays in flight."""
-        return self.question.requirements.gap_m(self.drone) + WANDER * tip_radius_m(self.drone)
+            def fits(length_m: float, cone_deg: float = cone_deg, slopes: Array = slopes) -> bool:
+                system = self._system(hooks_m, load, length_m, cone_deg)
+                return self._fits(system, _leaning(system, slopes))
+
+            length_m = None if fits(longest_m) else _least_length_m(fits, longest_m)
+            design = length_m and self._leaning_out(hooks_m, load, length_m, cone_deg)
+            if design:
+                yield design
+
+    def _fits(self, system: SlungLoadSystem, places_m: Array) -> bool:
+        """Whether rotors above places, (n, 3), are apart, and drones that may fall beside the load.
+
+        In flight they come somewhat nearer to each other and to it.
+        """
+        tip_m = tip_radius_m(self.drone)
+        required = self.question.requirements
+        if tips_apart_m(system, places_m) < required.gap_m(self.drone) + WANDER * tip_m:
+            return False
+        return not required.survives_one or (
+            beside_load_m(system, places_m) >= (1.0 + WANDER) * tip_m
+        )
 
     def _hung(self, system: SlungLoadSystem, places_m: Array, cone_deg: float) -> Design | None:
         """The design with drones at places, (n, 3); None where the load does not hang well."""
-        if tips_apart_m(system, places_m) < self._apart_m:
+        if not self._fits(system, places_m):
             return None
         self.looked_at += 1
         hanging = hang(system, with_places(np.round(places_m, 4) + 0.0))
@@ -599,29 +626,20 @@ def _leaning(system: SlungLoadSystem, slopes: Array) -> Array:
     return np.asarray(ends - at_drone * [0.0, 0.0, 1.0])
 
 
-def _least_length_m(hooks_m: Array, slopes: Array, apart_m: float) -> float:
-    """Length of cables with slopes, (n, 2), from which on their ends are so far apart from above.
+def _least_length_m(fits: Callable[[float], bool], from_m: float) -> float | None:
+    """The shortest length of cable that fits, of two digits; None where none does.
 
-    Infinite where no length brings them apart.
+    `fits` holds for all longer ones, too: cables that lean outwards bring drones apart.
     """
-    rises = np.sqrt(1.0 + (slopes**2).sum(axis=1))
-    i, j = np.triu_indices(len(hooks_m), 1)
-    begin = hooks_m[i, :2] - hooks_m[j, :2]
-    spread = (slopes / rises[:, None])[i] - (slopes / rises[:, None])[j]
-    # The larger root of |begin + length spread| = apart, of each pair.
-    a = (spread**2).sum(axis=1)
-    b = (begin * spread).sum(axis=1)
-    c = (begin**2).sum(axis=1) - apart_m**2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        root = (-b + np.sqrt(np.maximum(b * b - a * c, 0.0))) / a
-    always = (a < 1e-12) & (c >= 0.0) | (b * b < a * c)
-    return float(np.where(always, 0.0, np.where(a < 1e-12, np.inf, root)).max(initial=0.0))
-
-
-def _rounded_up(length_m: float) -> float:
-    """The next larger number of two digits."""
-    digit = 10.0 ** (math.floor(math.log10(length_m)) - 1)
-    return float(f"{digit * math.ceil(length_m / digit - 1e-9):.2g}")
+    if not fits(LONGEST_M):
+        return None
+    low = from_m
+    high = LONGEST_M
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    digit = 10.0 ** (math.floor(math.log10(high)) - 1)
+    return float(f"{digit * math.ceil(high / digit):.2g}")
 
 
 def _steepest_rad(system: SlungLoadSystem, places_m: Array) -> float:
