@@ -270,6 +270,7 @@ def test_a_flight_lacks_what_is_required_of_it():
     late = replace(good, waited=["drone_3 is 0.26 m from its place after 10 s: hold begins"])
     assert late.lacks(question.requirements) == []
     assert "comes down at 1.4" in replace(lost, sink_m_s=1.4).lacks(question.requirements)[0]
+    assert "turns over" in replace(lost, lean_deg=146.0).lacks(question.requirements)[0]
     laid = [f"collision at 50.1 s: load and drone_1 at {speed} m/s" for speed in (0.3, 1.3)]
     assert replace(lost, warnings=laid).lacks(question.requirements) == laid[1:]
     other = replace(lost, trial=Trial(one, lost=2), warnings=laid)

@@ -71,15 +71,22 @@ HARDEST_M_S = 1.0
 """Fastest at which a load may come down after a loss, on the ground or on the drone that lies
 there: it falls so fast from 5 cm."""
 
+OVER_DEG = 120.0
+"""Angle from upright at which a load turns over after a loss. Without one of four hooks it hangs by
+the others, on edge, and swings there."""
+
 
 def fly_and_watch_load(scenario: Scenario, folder: Path | None = None) -> Flight:
-    """Fly a run of a sweep, and find how fast the load came down."""
+    """Fly a run of a sweep, and find how fast the load came down, and how far it leaned."""
     recording, summary = fly_run(scenario, folder)
     load = recording.bodies[LOAD]
     grid_s = np.arange(load.time_s[0], load.time_s[-1], LOOK_S)
     height_m = np.interp(grid_s, load.time_s, load.position_enu_m[:, 2])
     sink = float(max(0.0, -np.diff(height_m).min(initial=0.0) / LOOK_S))
-    return recording, {**summary, "sink_m_s": sink}
+    _, x, y, _ = load.orientation_wxyz.T
+    upright = np.clip(1.0 - 2.0 * (x * x + y * y), -1.0, 1.0)  # the load's z axis, upwards
+    lean_deg = float(np.degrees(np.arccos(upright)).max())
+    return recording, {**summary, "sink_m_s": sink, "lean_deg": lean_deg}
 
 
 @dataclass(frozen=True)
@@ -198,6 +205,7 @@ class Outcome:
         tips_m: Least distance of rotor tips; None for one drone.
         error_m: Largest distance of the load from its place while it is to stay there.
         sink_m_s: Largest speed at which the load came down.
+        lean_deg: Largest angle of the load from upright.
         given_up: Numbers of drones that were given up, in words, the lost one included.
         waited: Why stages waited in vain, in words.
         way: Whether it came to the way after the hold.
@@ -214,6 +222,7 @@ class Outcome:
     tips_m: float | None = None
     error_m: float | None = None
     sink_m_s: float = 0.0
+    lean_deg: float = 0.0
     given_up: Sequence[str] = ()
     waited: Sequence[str] = ()
     way: bool = False
@@ -256,6 +265,8 @@ class Outcome:
             found.append(
                 f"the load comes down at {self.sink_m_s:.1f} m/s, {HARDEST_M_S:g} m/s are allowed"
             )
+        if lost and self.lean_deg > OVER_DEG:
+            found.append(f"the load turns over: it leans by {self.lean_deg:.0f} degrees")
         if not lost and self.margin is not None and self.margin < required.margin:
             shown = shown_beside(self.margin, required.margin)
             found.append(f"thrust margin {shown}, {required.margin:g} is required")
@@ -358,6 +369,7 @@ def outcome_of(trial: Trial, run: str, record: Mapping[str, Any] | None) -> Outc
         None if apart is None else apart["tips_m"],
         row.get("errors.load.hold.translational_error_max_m"),
         summary["sink_m_s"],
+        summary["lean_deg"],
         [e["what"] for e in events if e["kind"] == "drone_given_up"],
         [e["what"] for e in events if e["kind"] == "not_in_place"],
         trial.quick or any(stage["name"] == "line" for stage in summary["stages"]),
