@@ -258,6 +258,7 @@ def test_a_flight_lacks_what_is_required_of_it():
             },
             "4.3 m high, not 0.9 to 1 m",
         ),
+        ({"error_m": 1.01 * one.length_m}, "m from its place, its cables are"),
         ({"given_up": ["drone_2: slack"]}, "given up: drone_2"),
         ({"warnings": ["collision"]}, "collision"),
         ({"failure": "diverged"}, "diverged"),

@@ -257,6 +257,11 @@ class Outcome:
             found.append(f"a drone that flies is given up: {self.given_up[0]}")
         if not lost and (adrift := re.findall(r"the load is .*?(?= after)", " ".join(self.waited))):
             found.append(f"{adrift[0]} before a stage that waits for it")
+        if not lost and self.error_m is not None and self.error_m > design.length_m:
+            found.append(
+                f"the load is {self.error_m:.2f} m from its place, its cables are "
+                f"{design.length_m:g} m long"
+            )
         if lost and not any("all motors stopped" in line for line in self.events):
             found.append("its hold does not come, in which the drone was to be lost")
         if not (lost or self.way):
