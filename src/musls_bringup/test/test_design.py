@@ -10,7 +10,7 @@ import pytest
 
 import musls
 from musls_bringup.cli import main
-from musls_bringup.design.flights import HARDEST_M_S, Outcome, Trial, fly_and_watch_load
+from musls_bringup.design.flights import HARDEST_M_S, Outcome, Trial, fly_and_watch_load, touches_of
 from musls_bringup.design.question import FACE_DRAG, ask
 from musls_bringup.design.search import (
     PEAK,
@@ -260,7 +260,8 @@ def test_a_flight_lacks_what_is_required_of_it():
         ),
         ({"error_m": 1.01 * one.length_m}, "m from its place, its cables are"),
         ({"given_up": ["drone_2: slack"]}, "given up: drone_2"),
-        ({"warnings": ["collision"]}, "collision"),
+        ({"warnings": ["doubtful"]}, "doubtful"),
+        ({"touches": [(9.0, "drone_1 and drone_2 at 2.0 m/s")]}, "drone_1 and drone_2"),
         ({"failure": "diverged"}, "diverged"),
     ):
         lacks = replace(good, **change).lacks(question.requirements)
@@ -272,10 +273,17 @@ def test_a_flight_lacks_what_is_required_of_it():
     assert late.lacks(question.requirements) == []
     assert "comes down at 1.4" in replace(lost, sink_m_s=1.4).lacks(question.requirements)[0]
     assert "turns over" in replace(lost, lean_deg=146.0).lacks(question.requirements)[0]
-    laid = [f"collision at 50.1 s: load and drone_1 at {speed} m/s" for speed in (0.3, 1.3)]
-    assert replace(lost, warnings=laid).lacks(question.requirements) == laid[1:]
-    other = replace(lost, trial=Trial(one, lost=2), warnings=laid)
-    assert other.lacks(question.requirements) == laid
+    falls = [(20.0, "drone_1 and ground at 6.3 m/s")]
+    for touch, allowed in (
+        ((50.1, "load and drone_1 at 0.3 m/s"), True),
+        ((50.1, "load and drone_1 at 1.3 m/s"), False),
+        ((50.1, "load and drone_2 at 0.3 m/s"), False),
+        ((50.1, "drone_1 and cable_2"), True),
+        ((20.4, "drone_1 and cable_2"), False),  # it falls into it, or rolls
+        ((50.1, "drone_2 and cable_2"), False),
+    ):
+        touched = replace(lost, touches=[*falls, touch], warnings=["collision at 50.1 s: ..."])
+        assert (touched.lacks(question.requirements) == []) == allowed, touch
     assert "hold does not come" in replace(lost, events=[]).lacks(question.requirements)[0]
 
 
@@ -408,7 +416,8 @@ def test_the_choice_flies_and_the_next_cheaper_one_fails_as_told(name, tmp_path)
     for outcome in choice.losses:
         _, summary = fly_and_watch_load(musls.load_scenario(outcome.trial.data(question)))
         assert summary["sink_m_s"] <= HARDEST_M_S, outcome.trial.name
-        assert not replace(outcome, warnings=summary["warnings"]).faults, outcome.trial.name
+        again = {"warnings": summary["warnings"], "touches": touches_of(summary)}
+        assert not replace(outcome, **again).faults, outcome.trial.name
     assert choice.margin >= found.question.requirements.margin > MIN_THRUST_MARGIN
     cheaper = choice.cheaper
     assert cheaper is not None and cheaper.flown

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +70,9 @@ LOOK_S = 0.1
 HARDEST_M_S = 1.0
 """Fastest at which a load may come down after a loss, on the ground or on the drone that lies
 there: it falls so fast from 5 cm."""
+
+ROLLS_S = 3.0
+"""Time after which a drone that fell to the ground lies still."""
 
 OVER_DEG = 120.0
 """Angle from upright at which a load turns over after a loss. Without one of four hooks it hangs by
@@ -211,6 +214,7 @@ class Outcome:
         way: Whether it came to the way after the hold.
         landed: Whether the drones stood on the ground at its end.
         events: Events of the flight, in words.
+        touches: Time and words of its collisions.
     """
 
     trial: Trial
@@ -228,6 +232,7 @@ class Outcome:
     way: bool = False
     landed: bool = False
     events: Sequence[str] = ()
+    touches: Sequence[tuple[float, str]] = ()
 
     @property
     def carried_on(self) -> bool:
@@ -237,12 +242,11 @@ class Outcome:
 
     @property
     def faults(self) -> list[str]:
-        """Why it is no valid flight, but for a load that is laid on the drone that was lost."""
-        laid = re.compile(
-            rf"collision at [\d.]+ s: load and drone_{self.trial.lost} at ([\d.]+) m/s"
-        )
-        matches = [(text, laid.fullmatch(text)) for text in self.warnings]
-        return [text for text, match in matches if not match or float(match[1]) > HARDEST_M_S]
+        """Why it is no valid flight, but for what comes to lie on the drone that was lost."""
+        others = [text for text in self.warnings if not text.startswith("collision")]
+        hits = list(_hits(self.touches, self.trial.lost))
+        more = f" (and {len(hits) - 1} more)" if len(hits) > 1 else ""
+        return [*(f"{hit}{more}" for hit in hits[:1]), *others]
 
     def lacks(self, required: Requirements) -> list[str]:
         """Requirements that this flight does not keep, one line each."""
@@ -295,6 +299,31 @@ class Outcome:
                 f"the load is {self.error_m:.2f} m from its place, {required.error:g} m are allowed"
             )
         return found
+
+
+def touches_of(summary: Mapping[str, Any]) -> list[tuple[float, str]]:
+    """Time and words of each collision of a flight."""
+    events = summary.get("events", ())
+    return [(e["time_s"], e["what"]) for e in events if e["kind"] == "collision"]
+
+
+def _hits(touches: Sequence[tuple[float, str]], lost: int | None) -> Iterator[str]:
+    """Collisions, but for a fall to the ground of the drone that was lost, and what lies on it.
+
+    A load that is set down slowly may lie there, and a slack cable.
+    """
+    falls = [time_s for time_s, what in touches if what.startswith(f"drone_{lost} and ground")]
+    lies_s = min(falls, default=math.inf) + ROLLS_S
+    laid = re.compile(rf"load and drone_{lost} at ([\d.]+) m/s")
+    for time_s, what in touches:
+        match = laid.fullmatch(what)
+        if (
+            what.startswith(f"drone_{lost} and ground")
+            or (match and float(match[1]) <= HARDEST_M_S)
+            or (what.startswith(f"drone_{lost} and cable") and time_s > lies_s)
+        ):
+            continue
+        yield f"collision at {time_s:.1f} s: {what}"
 
 
 class Hangar:
