@@ -95,6 +95,9 @@ def test_drones_above_a_beam_lean_to_both_sides_in_even_shares(number):
             places, _ = ground_spawn(system).bodies(system)
             assert beside_load_m(system, places[1:]) > 0.0
             assert tips_apart_m(system, places[1:]) >= 0.5 * tip_radius_m(system.drones[0])
+            flown = one.hanging.formation.offsets_m(number)
+            aside = np.abs(places[1:, 1]) > 0.1  # others lie along the beam's axis
+            assert (flown[:, 1] * places[1:, 1])[aside].min(initial=1.0) > 0.0  # none crosses it
 
 
 def test_too_few_drones_are_told_with_thrust_over_weight():

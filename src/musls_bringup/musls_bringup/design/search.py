@@ -599,18 +599,20 @@ def _to_both_sides(hooks_m: Array) -> list[Array]:
     """Slopes of cables of hooks in a line to alternate sides of it, (n, 2); none for others.
 
     A drone above a beam that is lost would fall on it. The forces of even shares balance: the part
-    that would push or turn the load is taken from the alternating signs.
+    that would push or turn the load is taken from the alternating signs. These are the sides to
+    which the drones fan out on the ground (`tree.cable_azimuths_rad`): none crosses the beam.
     """
     n = len(hooks_m)
     outwards = hooks_m[:, :2] - hooks_m[:, :2].mean(axis=0)
     _, sizes, axes = np.linalg.svd(outwards, full_matrices=False)
     if n < 4 or sizes[0] < CENTRAL_M or sizes[1] > 1e-3 * sizes[0]:
         return []
-    along = outwards @ axes[0]
+    axis = axes[0] * np.sign(axes[0][np.argmax(np.abs(axes[0]))])
+    along = outwards @ axis
     order = np.argsort(np.argsort(along))
     signs = np.where(order % 2, 1.0, -1.0)
     signs -= signs.mean() + along * (along @ signs) / (along @ along)
-    across = np.array([-axes[0, 1], axes[0, 0]])
+    across = np.array([-axis[1], axis[0]])
     slopes = outwards / np.abs(along).max() + np.outer(signs / np.abs(signs).max(), across)
     return [slopes / np.linalg.norm(slopes, axis=1).max()]
 
