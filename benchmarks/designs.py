@@ -121,6 +121,7 @@ def main() -> None:
     """Ask, fly again, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--questions", type=int, default=30)
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of questions, from 0")
     parser.add_argument("--systems", type=int, default=500, help="random ones for each refusal")
     parser.add_argument("--model", default="massless", help="of the last flights")
     parser.add_argument("--workers", type=int, default=2)
@@ -131,7 +132,8 @@ def main() -> None:
     kept = chosen.out / "answers.jsonl"
     done = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     answered = {row["number"] for row in done}
-    for k in (k for k in range(chosen.questions) if k not in answered):
+    numbers = range(chosen.questions) if chosen.only is None else chosen.only
+    for k in (k for k in numbers if k not in answered):
         rng = np.random.default_rng([chosen.seed, k])
         asked = drawn(rng, chosen.model)
         store = Store(chosen.out / f"{k:02d}")

@@ -98,6 +98,10 @@ class BodyMotion(ShownResult):
         omega: Array = np.einsum("nij,nj->ni", self.rotations, self.omega_body_rad_s)
         return omega
 
+    @omega_enu_rad_s.setter
+    def omega_enu_rad_s(self, omega: Array) -> None:
+        self.omega_body_rad_s[:] = np.einsum("nji,nj->ni", self.rotations, omega)
+
     @classmethod
     def zeros(cls, bodies: int) -> BodyMotion:
         """Return bodies at rest at the origin, level and facing east."""

@@ -142,7 +142,7 @@ def energy_j(plant: Plant) -> float:
 @pytest.mark.parametrize("model", MODELS)
 def test_contact_of_a_cable_makes_no_energy(model):
     """Load and drone fall on both sides of a table, the cable catches on it, all come to rest."""
-    still = {"system.cables.elastic.drag_across_n_s2_m3": 0.0}  # with air 2.3 %, 0.1 % at 0.5 ms
+    still = {"system.cables.elastic.drag_across_n_s2_m3": 0.0}
     plant = solo(model, [-0.45, 0.0, 4.3], [0.45, 0.0, 4.3], [TABLE], **still)
     rows = []
     for _ in range(500):
@@ -150,7 +150,10 @@ def test_contact_of_a_cable_makes_no_energy(model):
         rows.append(energy_j(plant))
     rises = np.array(rows) - np.minimum.accumulate(rows)
     assert rows[-1] < rows[0] - 40.0
-    assert rises.max() < 0.02 * (rows[0] - rows[-1])  # what the springs give back of 60 N included
+    lost_j = rows[0] - rows[-1]
+    # The springs of contact give back 1.2 to 3.3 %, as the cable catches: starts 1 mm aside.
+    assert rises.max() < 0.04 * lost_j
+    assert plant.spurious_energy_j < 0.005 * lost_j
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Ground that is not flat: slopes, ledges, roofs, pits and decks that heave, against statics."""
+"""Ground that is not flat: slopes, ledges, roofs, pits, decks that move, against statics."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from musls_description.system.obstacles import (
     BoxObstacle,
     CylinderObstacle,
     GroundSpec,
+    PlaneObstacle,
     SurfaceMotion,
     WorldSpec,
     begin_motion,
     ground_at,
     move_solids,
+    surface_velocity,
 )
 from musls_description.writers.sdf import world_sdf
 from musls_sim.plants.interface import PlantInputs
@@ -84,16 +86,62 @@ def test_a_surface_follows_its_table_within_a_period():
     deck = BoxObstacle(
         name="deck", size_m=(1.0, 1.0, 1.0), position_enu_m=(0.0, 0.0, 2.0), motion=motion
     )
-    (solids, *_) = [WorldSpec(obstacles=(deck,)).surfaces[0].solids()]
+    for t, solids in moved(deck):
+        assert solids["shift"][0] == pytest.approx([np.cos(t), 0.0, np.sin(t)], abs=2e-6)
+        assert solids["velocity"][0] == pytest.approx([-np.sin(t), 0.0, np.cos(t)], abs=2e-5)
+        assert solids["position"][0] == pytest.approx([np.cos(t), 0.0, 2.0 + np.sin(t)], abs=2e-6)
+
+
+@pytest.mark.parametrize("of_plane", [False, True])
+def test_a_surface_turns_as_its_table_says(of_plane):
+    """Against SciPy's rotations, and the angular velocity against a difference of them."""
+
+    def angles(t):
+        return np.array([5.0 * np.sin(t), 20.0 * np.cos(0.5 * t), 30.0 * t])
+
+    motion = SurfaceMotion(
+        time_s=tuple(TIMES_S), roll_pitch_yaw_deg=tuple(map(tuple, map(angles, TIMES_S)))
+    )
+    heading = Rotation.from_euler("xyz", [0.1, -0.2, 0.7])
+    axes = Rotation.identity() if of_plane else heading
+    where = {"name": "deck", "motion": motion}
+    deck = BoxObstacle(
+        size_m=(1.0, 1.0, 1.0), position_enu_m=(1.0, 0.0, 2.0),
+        orientation_wxyz=tuple(heading.as_quat(scalar_first=True)), **where,
+    )  # fmt: skip
+    if of_plane:
+        deck = PlaneObstacle(
+            point_enu_m=(1.0, 0.0, 2.0), normal_enu=tuple(heading.apply([0.0, 0.0, 1.0])), **where
+        )
+    upright = Rotation.from_matrix(deck.solids()["upright"][0])
+
+    def turn_at(t):
+        roll, pitch, yaw = angles(t)
+        turn = Rotation.from_euler("ZYX", [yaw, pitch, roll], degrees=True)
+        return axes * turn * axes.inv()
+
+    point = np.array([3.0, 1.0, 2.5])
+    for t, solids in moved(deck):
+        (solid,) = solids
+        expected = turn_at(t) * upright
+        assert solid["rotation"] == pytest.approx(expected.as_matrix(), abs=1e-6)
+        omega = (turn_at(t + 1e-4) * turn_at(t - 1e-4).inv()).as_rotvec() / 2e-4
+        assert solid["omega"] == pytest.approx(omega, abs=1e-5)
+        assert surface_velocity(solid, tuple(point)) == pytest.approx(
+            np.cross(omega, point - [1.0, 0.0, 2.0]), abs=1e-4
+        )
+
+
+def moved(deck):
+    """Times, and solids of a surface that moves, in a period that begins at 3 s."""
+    solids = deck.solids()
     solids["motion"] = 1
+    motion = deck.motion
     ends = np.array([[*motion.spline(t), *motion.spline(t, 1)] for t in (3.0, 3.004)])
     begin_motion(solids, ends[None], 0.004)
     for since in (0.0, 0.001, 0.0025, 0.004):
         move_solids(solids, since)
-        t = 3.0 + since
-        assert solids["shift"][0] == pytest.approx([np.cos(t), 0.0, np.sin(t)], abs=2e-6)
-        assert solids["velocity"][0] == pytest.approx([-np.sin(t), 0.0, np.cos(t)], abs=2e-5)
-        assert solids["position"][0] == pytest.approx([np.cos(t), 0.0, 2.0 + np.sin(t)], abs=2e-6)
+        yield 3.0 + since, solids
 
 
 @pytest.mark.parametrize(
@@ -184,6 +232,32 @@ def test_a_load_stays_on_a_deck_that_heaves(model):
             assert pushes_n(session, 0)[2] == pytest.approx(mass_kg * felt, rel=0.03)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_bodies_stay_on_a_deck_that_rolls(model):
+    """They turn with it about an axis 2 m below them: m (a - g) is what the deck pushes with."""
+    roll_rad = 0.1
+    rate_rad_s = 1.2
+    turns_deg = [[np.degrees(roll_rad * np.sin(rate_rad_s * t)), 0.0, 0.0] for t in TIMES_S]
+    deck = box("deck", [9, 9, 4], [0, 0, 0])
+    deck["motion"] = {"time_s": TIMES_S.tolist(), "roll_pitch_yaw_deg": turns_deg}
+    with Session(scenario({"obstacles": [deck]}, model, height_m=3.8), force=True) as session:
+        mass_kg = session.plant.system.load.mass_kg
+        first = session.state.position_enu_m.copy()
+        spins = session.state.omega_body_rad_s[:, :2]
+        assert np.linalg.norm(spins, axis=1) == pytest.approx(roll_rad * rate_rad_s, rel=0.02)
+        for _ in range(6):
+            session.advance(50)
+            phase = rate_rad_s * session.plant.time_s
+            turn = Rotation.from_rotvec([roll_rad * np.sin(phase), 0.0, 0.0])
+            assert session.state.position_enu_m == pytest.approx(turn.apply(first), abs=2.5e-3)
+            omega = np.array([roll_rad * rate_rad_s * np.cos(phase), 0.0, 0.0])
+            change = np.array([-roll_rad * rate_rad_s**2 * np.sin(phase), 0.0, 0.0])
+            lever = turn.apply(first[0])
+            acceleration = np.cross(change, lever) + np.cross(omega, np.cross(omega, lever))
+            felt = mass_kg * (acceleration + [0.0, 0.0, G])
+            assert pushes_n(session, 0) == pytest.approx(felt, abs=0.03 * mass_kg * G)
+
+
 def test_cables_lie_on_a_slope():
     with Session(scenario(SLOPE, "elastic")) as session:
         session.advance(250)
@@ -223,6 +297,13 @@ def test_ground_effect_counts_along_the_normal_of_the_ground():
 
 
 # ---------- What is refused
+
+
+def test_a_misspelt_column_of_a_motion_is_told(tmp_path):
+    (tmp_path / "sea.csv").write_text("time_s,z_m,roll\n0,0,0\n1,0,0\n")
+    motion = SurfaceMotion(file=str(tmp_path / "sea.csv"))
+    with pytest.raises(ConfigError, match="column 'roll': did you mean 'roll_deg'"):
+        motion.first()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from massless_rigs import level, motion_now, pair, run, system_of
 from plant_helpers import formation
+from scipy.spatial.transform import Rotation
 
 from musls_control.estimate import BodyMotion
 from musls_description.config.errors import ConfigError
@@ -86,6 +87,33 @@ def test_the_fastest_motion_of_a_body_on_its_feet_is_damped_critically():
     fastest = 0.5 * (slide + tilt) + np.sqrt(0.25 * (slide - tilt) ** 2 + coupled)
     assert c * fastest == pytest.approx(2.0 * np.sqrt(k * fastest))
     assert contact_step_s(mass_kg, inertia, corners) == pytest.approx(0.9 / np.sqrt(k * fastest))
+
+
+@pytest.mark.parametrize("speed_m_s", [3.0, 6.0])
+def test_a_drone_that_falls_on_one_corner_bounces_as_spring_and_damper_say(speed_m_s):
+    """Corner below the centre: no moment. Damping of half the critical one, as k m = c^2.
+
+    The rebound of a spring and damper that do not pull: Schwager and Poeschel, Phys. Rev. E 75,
+    051304 (2007).
+    """
+    system = load_system("x500_trio")
+    start = BodyMotion.of(*ground_spawn(system).bodies(system))
+    lowest = min(system.drones[0].collision.corners_m, key=lambda place: place[2])
+    turn, _ = Rotation.align_vectors([[0.0, 0.0, -1.0]], [lowest])
+    start.orientation_wxyz[1] = turn.as_quat()[[3, 0, 1, 2]]
+    start.position_enu_m[1, 2] = np.linalg.norm(lowest)
+    start.velocity_enu_m_s[1, 2] = -speed_m_s
+    plant = MasslessPlant(system, start)
+    inputs = PlantInputs.zeros(system)
+    fastest_m_s = -np.inf
+    for _ in range(50):
+        plant.step(inputs)
+        fastest_m_s = max(fastest_m_s, plant.state.velocity_enu_m_s[1, 2])
+    share = 0.5
+    root = np.sqrt(1.0 - share**2)
+    angle = np.pi - np.arctan2(2.0 * share * root, 1.0 - 2.0 * share**2)
+    assert fastest_m_s / speed_m_s == pytest.approx(np.exp(-share / root * angle), abs=0.03)
+    assert plant.spurious_energy_j < 1e-3
 
 
 @pytest.mark.slow

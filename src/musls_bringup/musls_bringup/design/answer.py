@@ -500,24 +500,25 @@ class _Selection:
     def _losses(
         self, designs: Sequence[Design], flights: Sequence[Sequence[Outcome]]
     ) -> list[list[Outcome]]:
-        """Flights in which each drone is lost.
+        """Flights in which each drone is lost, in waves that grow: a design that fails ends early.
 
-        Of two drones first, of the others where these survive, then of each with other noise: how
-        a load comes down beside a drone that lies there hangs on little.
+        Then each with other noise: how a load comes down beside a drone that lies there hangs on
+        little.
         """
         flown: list[list[Outcome]] = [[] for _ in designs]
-        for wave in range(3) if self.required.survives_one else ():
+        while self.required.survives_one:
             trials = []
             for one, whole, lost in zip(designs, flights, flown, strict=True):
-                first = {1, one.number // 2 + 1}
-                every = range(1, one.number + 1)
-                numbers = (first, set(every) - first, every)[wave]
                 fails = self._lacks([*whole, *lost])
                 wind_deg = _windiest(whole)
-                noise = int(wave == 2)
+                next_ones = _losses_of(one)[len(lost) : max(1, 2 * len(lost))]
                 trials.append(
-                    [] if fails else [Trial(one, wind_deg, k, noise=noise) for k in numbers]
+                    []
+                    if fails
+                    else [Trial(one, wind_deg, k, noise=noise) for k, noise in next_ones]
                 )
+            if not any(trials):
+                break
             for lost, more in zip(flown, self._fly(trials, "each drone lost"), strict=True):
                 lost += more
         return flown
@@ -567,6 +568,13 @@ class _Selection:
         )
         hanging = hang(replace(system, cables=cables), design.hanging.formation)
         return replace(design, diameter_m=sizes[0], hanging=hanging)
+
+
+def _losses_of(design: Design) -> list[tuple[int, int]]:
+    """Numbers of the drones that are lost, and of the noise, those first that fail most often."""
+    middle = design.number // 2 + 1
+    order = list(dict.fromkeys([1, middle, *range(1, design.number + 1)]))
+    return [(k, noise) for noise in range(2) for k in order]
 
 
 def _off_m(flown: Sequence[Outcome]) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,15 +71,25 @@ HARDEST_M_S = 1.0
 """Fastest at which a load may come down after a loss, on the ground or on the drone that lies
 there: it falls so fast from 5 cm."""
 
+ROLLS_S = 3.0
+"""Time after which a drone that fell to the ground lies still."""
+
+OVER_DEG = 120.0
+"""Angle from upright at which a load turns over after a loss. Without one of four hooks it hangs by
+the others, on edge, and swings there."""
+
 
 def fly_and_watch_load(scenario: Scenario, folder: Path | None = None) -> Flight:
-    """Fly a run of a sweep, and find how fast the load came down."""
+    """Fly a run of a sweep, and find how fast the load came down, and how far it leaned."""
     recording, summary = fly_run(scenario, folder)
     load = recording.bodies[LOAD]
     grid_s = np.arange(load.time_s[0], load.time_s[-1], LOOK_S)
     height_m = np.interp(grid_s, load.time_s, load.position_enu_m[:, 2])
     sink = float(max(0.0, -np.diff(height_m).min(initial=0.0) / LOOK_S))
-    return recording, {**summary, "sink_m_s": sink}
+    _, x, y, _ = load.orientation_wxyz.T
+    upright = np.clip(1.0 - 2.0 * (x * x + y * y), -1.0, 1.0)  # the load's z axis, upwards
+    lean_deg = float(np.degrees(np.arccos(upright)).max())
+    return recording, {**summary, "sink_m_s": sink, "lean_deg": lean_deg}
 
 
 @dataclass(frozen=True)
@@ -198,10 +208,13 @@ class Outcome:
         tips_m: Least distance of rotor tips; None for one drone.
         error_m: Largest distance of the load from its place while it is to stay there.
         sink_m_s: Largest speed at which the load came down.
+        lean_deg: Largest angle of the load from upright.
         given_up: Numbers of drones that were given up, in words, the lost one included.
+        waited: Why stages waited in vain, in words.
         way: Whether it came to the way after the hold.
         landed: Whether the drones stood on the ground at its end.
         events: Events of the flight, in words.
+        touches: Time and words of its collisions.
     """
 
     trial: Trial
@@ -213,10 +226,13 @@ class Outcome:
     tips_m: float | None = None
     error_m: float | None = None
     sink_m_s: float = 0.0
+    lean_deg: float = 0.0
     given_up: Sequence[str] = ()
+    waited: Sequence[str] = ()
     way: bool = False
     landed: bool = False
     events: Sequence[str] = ()
+    touches: Sequence[tuple[float, str]] = ()
 
     @property
     def carried_on(self) -> bool:
@@ -226,12 +242,11 @@ class Outcome:
 
     @property
     def faults(self) -> list[str]:
-        """Why it is no valid flight, but for a load that is laid on the drone that was lost."""
-        laid = re.compile(
-            rf"collision at [\d.]+ s: load and drone_{self.trial.lost} at ([\d.]+) m/s"
-        )
-        matches = [(text, laid.fullmatch(text)) for text in self.warnings]
-        return [text for text, match in matches if not match or float(match[1]) > HARDEST_M_S]
+        """Why it is no valid flight, but for what comes to lie on the drone that was lost."""
+        others = [text for text in self.warnings if not text.startswith("collision")]
+        hits = list(_hits(self.touches, self.trial.lost))
+        more = f" (and {len(hits) - 1} more)" if len(hits) > 1 else ""
+        return [*(f"{hit}{more}" for hit in hits[:1]), *others]
 
     def lacks(self, required: Requirements) -> list[str]:
         """Requirements that this flight does not keep, one line each."""
@@ -244,6 +259,13 @@ class Outcome:
             found.append("the drones have not landed at its end")
         if not lost and self.given_up:
             found.append(f"a drone that flies is given up: {self.given_up[0]}")
+        if not lost and (adrift := re.findall(r"the load is .*?(?= after)", " ".join(self.waited))):
+            found.append(f"{adrift[0]} before a stage that waits for it")
+        if not lost and self.error_m is not None and self.error_m > design.length_m:
+            found.append(
+                f"the load is {self.error_m:.2f} m from its place, its cables are "
+                f"{design.length_m:g} m long"
+            )
         if lost and not any("all motors stopped" in line for line in self.events):
             found.append("its hold does not come, in which the drone was to be lost")
         if not (lost or self.way):
@@ -252,6 +274,8 @@ class Outcome:
             found.append(
                 f"the load comes down at {self.sink_m_s:.1f} m/s, {HARDEST_M_S:g} m/s are allowed"
             )
+        if lost and self.lean_deg > OVER_DEG:
+            found.append(f"the load turns over: it leans by {self.lean_deg:.0f} degrees")
         if not lost and self.margin is not None and self.margin < required.margin:
             shown = shown_beside(self.margin, required.margin)
             found.append(f"thrust margin {shown}, {required.margin:g} is required")
@@ -275,6 +299,31 @@ class Outcome:
                 f"the load is {self.error_m:.2f} m from its place, {required.error:g} m are allowed"
             )
         return found
+
+
+def touches_of(summary: Mapping[str, Any]) -> list[tuple[float, str]]:
+    """Time and words of each collision of a flight."""
+    events = summary.get("events", ())
+    return [(e["time_s"], e["what"]) for e in events if e["kind"] == "collision"]
+
+
+def _hits(touches: Sequence[tuple[float, str]], lost: int | None) -> Iterator[str]:
+    """Collisions, but for a fall to the ground of the drone that was lost, and what lies on it.
+
+    A load that is set down slowly may lie there, and a slack cable.
+    """
+    falls = [time_s for time_s, what in touches if what.startswith(f"drone_{lost} and ground")]
+    lies_s = min(falls, default=math.inf) + ROLLS_S
+    laid = re.compile(rf"load and drone_{lost} at ([\d.]+) m/s")
+    for time_s, what in touches:
+        match = laid.fullmatch(what)
+        if (
+            what.startswith(f"drone_{lost} and ground")
+            or (match and float(match[1]) <= HARDEST_M_S)
+            or (what.startswith(f"drone_{lost} and cable") and time_s > lies_s)
+        ):
+            continue
+        yield f"collision at {time_s:.1f} s: {what}"
 
 
 class Hangar:
@@ -343,6 +392,7 @@ def outcome_of(trial: Trial, run: str, record: Mapping[str, Any] | None) -> Outc
     summary = record["summary"]
     row = usual_metrics(summary)
     apart = summary.get("separation")
+    events = summary.get("events", ())
     return Outcome(
         trial,
         run,
@@ -353,12 +403,10 @@ def outcome_of(trial: Trial, run: str, record: Mapping[str, Any] | None) -> Outc
         None if apart is None else apart["tips_m"],
         row.get("errors.load.hold.translational_error_max_m"),
         summary["sink_m_s"],
-        [e["what"] for e in summary.get("events", ()) if e["kind"] == "drone_given_up"],
+        summary["lean_deg"],
+        [e["what"] for e in events if e["kind"] == "drone_given_up"],
+        [e["what"] for e in events if e["kind"] == "not_in_place"],
         trial.quick or any(stage["name"] == "line" for stage in summary["stages"]),
         bool(summary["landed"]),
-        [
-            f"{event['time_s']:.1f} s: {event['what']}"
-            for event in summary.get("events", ())
-            if event["kind"] in TOLD
-        ],
+        [f"{event['time_s']:.1f} s: {event['what']}" for event in events if event["kind"] in TOLD],
     )

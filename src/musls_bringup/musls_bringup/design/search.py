@@ -52,13 +52,20 @@ NEARLY_THE_SAME = 0.005
 """Share of the fleet's mass within which cables of two materials weigh the same."""
 
 WANDER = 0.3
-"""Distance that two drones come nearer in flight than planned, over that of a tip from its axis."""
+"""Distance that drones come nearer to each other, and in a fall to the load, than planned, over
+that of a tip from its axis."""
 
 LEAST_SHARE = 0.4
 """Least force of a cable, over an even share, at rest."""
 
 STEEPEST_RAD = math.radians(3.0)
 """Largest tilt of the load at rest."""
+
+LONGEST_M = 100.0
+"""Length beyond which no cable is looked at, that of `Fixed.length_m`."""
+
+LENGTHS_KEPT = 3
+"""Lengths of cables below which longer ones than usual are looked at, too."""
 
 SHORT = 2
 """Lengths for which a wider cone is looked at, too."""
@@ -259,18 +266,32 @@ class Fleet:
         hooks = self.question.cargo.hooks(self.number)
         if hooks is None:
             return [], "the load has no hooks for so many cables"
-        designs = list(self._formations(hooks))
-        if not designs:
-            return [], self._no_places()
-        windy = [self._in_wind(design) for design in _spread(designs)]
-        self.nearest = max(windy, key=lambda design: design.wind_margin)
-        self.cost_kg = self.nearest.cost_kg
+        windy = [self._in_wind(design) for design in _spread(list(self._formations(hooks)))]
         kept = [design for design in windy if not self._lacks(design)]
-        if not kept:
-            why = self._lacks(self.nearest)
-            self.too_wide = "of room on the ground" in why
-            return [], why
-        return kept, ""
+        for design in self._roomy(hooks):  # the shortest first, which needs the most thrust
+            if len({one.length_m for one in kept}) >= LENGTHS_KEPT:
+                break
+            windy.append(self._in_wind(design))
+            kept += [] if self._lacks(windy[-1]) else windy[-1:]
+        if not windy:
+            return [], self._no_places()
+        self.nearest = self._strongest(kept or windy)
+        self.cost_kg = self.nearest.cost_kg
+        why = "" if kept else self._lacks(self.nearest)
+        self.too_wide = "of room on the ground" in why
+        return kept, why
+
+    def _strongest(self, designs: Sequence[Design]) -> Design:
+        """The design with the largest margin in the wind, of some that were looked at in part."""
+        best: Design | None = None
+        for design in sorted(designs, key=lambda one: -one.wind_margin):
+            if best is not None and best.wind_margin >= design.wind_margin:
+                break
+            whole = self._in_wind(design, whole=True)
+            if best is None or whole.wind_margin > best.wind_margin:
+                best = whole
+        assert best is not None
+        return best
 
     def forced(self) -> Design | None:
         """The best formation even if it lacks something; None if nothing hangs."""
@@ -278,7 +299,7 @@ class Fleet:
         hooks = self.question.cargo.hooks(self.number)
         if self.nearest is None and hooks is not None:
             designs = sorted(self._formations(hooks), key=lambda d: -d.hanging.thrust_margin)
-            self.nearest = self._in_wind(designs[0]) if designs else None
+            self.nearest = self._in_wind(designs[0], whole=True) if designs else None
         return self.nearest
 
     def _too_few(self) -> str:
@@ -309,9 +330,12 @@ class Fleet:
 
     def _no_places(self) -> str:
         gap_m = self.question.requirements.gap_m(self.drone)
+        survives = self.question.requirements.survives_one
+        beside = " and beside the load, on which a lost drone would fall" if survives else ""
         return (
             f"no places side by side for {self.number} rotor discs of "
             f"{2.0 * tip_radius_m(self.drone):.2f} m, {gap_m:.2g} m apart, above these hooks"
+            f"{beside}"
         )
 
     def _lacks(self, design: Design) -> str:
@@ -333,32 +357,23 @@ class Fleet:
     # ---------- Formations
 
     def _formations(self, hooks_m: Array) -> Iterator[Design]:
-        """All formations that hold the load level, rotors apart."""
-        fixed = self.question.fixed
-        drone = self.drone
-        usual_m = cable_length_m(tip_radius_m(drone))
-        lengths = [float(f"{share * usual_m:.2g}") for share in LENGTHS]
-        flat = self.number == 1
-        cones = [0.0] if flat else list(CONES_DEG) if fixed.cone_deg is None else [fixed.cone_deg]
-        ways = _directions(hooks_m)
-        if self.question.requirements.survives_one:
-            ways = [*_to_both_sides(hooks_m), *ways]
+        """Formations of usual lengths that hold the load level, rotors apart."""
         load = self.question.cargo.load(hooks_m)
-        chosen = lengths if fixed.length_m is None else [fixed.length_m]
         found = False
-        for length_m in chosen:
-            for cone_deg in cones:
-                system = self._system(hooks_m, load, length_m, cone_deg)
-                for slopes in ways:
-                    places = _leaning(system, math.tan(math.radians(cone_deg)) * slopes)
-                    design = self._hung(system, places, cone_deg)
-                    if design is not None:
-                        found = True
-                        yield design
-                        break
-        if found or flat or fixed.cone_deg is not None or self.number > MOST_PROPOSED:
+        for length_m in self._lengths_m:
+            for cone_deg in self._cones_deg:
+                design = self._leaning_out(hooks_m, load, length_m, cone_deg)
+                if design is not None:
+                    found = True
+                    yield design
+        if not found and self.question.fixed.cone_deg is None:
+            yield from self._proposed(hooks_m, load)
+
+    def _proposed(self, hooks_m: Array, load: Load) -> Iterator[Design]:
+        """Formations where no cone has places beside each other, on the longer cables."""
+        if not 1 < self.number <= MOST_PROPOSED:
             return
-        for length_m in chosen[len(chosen) // 2 :]:
+        for length_m in self._lengths_m[len(self._lengths_m) // 2 :]:
             system = self._system(hooks_m, load, length_m, CONES_DEG[3])
             proposed = proposed_places_m(system)
             if proposed is not None:
@@ -367,10 +382,73 @@ class Fleet:
                 if design is not None:
                     yield design
 
+    @property
+    def _lengths_m(self) -> list[float]:
+        usual_m = cable_length_m(tip_radius_m(self.drone))
+        fixed = self.question.fixed.length_m
+        return [float(f"{share * usual_m:.2g}") for share in LENGTHS] if fixed is None else [fixed]
+
+    @property
+    def _cones_deg(self) -> Sequence[float]:
+        fixed = self.question.fixed.cone_deg
+        return (0.0,) if self.number == 1 else CONES_DEG if fixed is None else (fixed,)
+
+    def _ways(self, hooks_m: Array) -> list[Array]:
+        """Slopes of the cables for a cone of 45 degrees, (n, 2) each, the best first."""
+        aside = _to_both_sides(hooks_m) if self.question.requirements.survives_one else []
+        return [*aside, *_directions(hooks_m)]
+
+    def _leaning_out(
+        self, hooks_m: Array, load: Load, length_m: float, cone_deg: float
+    ) -> Design | None:
+        """The design of the first way to lean cables outwards in which the load hangs well."""
+        system = self._system(hooks_m, load, length_m, cone_deg)
+        for slopes in self._ways(hooks_m):
+            places = _leaning(system, math.tan(math.radians(cone_deg)) * slopes)
+            design = self._hung(system, places, cone_deg)
+            if design is not None:
+                return design
+        return None
+
+    def _roomy(self, hooks_m: Array) -> Iterator[Design]:
+        """Formations on longer cables than usual, for each cone the shortest that leave room.
+
+        Above a small load many rotors have no room on usual cables but in a wide cone, which takes
+        much thrust.
+        """
+        if self.question.fixed.length_m is not None:
+            return
+        load = self.question.cargo.load(hooks_m)
+        way = self._ways(hooks_m)[0]
+        longest_m = max(self._lengths_m)
+        for cone_deg in sorted(self._cones_deg, reverse=True):
+            slopes = math.tan(math.radians(cone_deg)) * way
+
+            def fits(length_m: float, cone_deg: float = cone_deg, slopes: Array = slopes) -> bool:
+                system = self._system(hooks_m, load, length_m, cone_deg)
+                return self._fits(system, _leaning(system, slopes))
+
+            length_m = None if fits(longest_m) else _least_length_m(fits, longest_m)
+            design = length_m and self._leaning_out(hooks_m, load, length_m, cone_deg)
+            if design:
+                yield design
+
+    def _fits(self, system: SlungLoadSystem, places_m: Array) -> bool:
+        """Whether rotors above places, (n, 3), are apart, and drones that may fall beside the load.
+
+        In flight they come somewhat nearer to each other and to it.
+        """
+        tip_m = tip_radius_m(self.drone)
+        required = self.question.requirements
+        if tips_apart_m(system, places_m) < required.gap_m(self.drone) + WANDER * tip_m:
+            return False
+        return not required.survives_one or (
+            beside_load_m(system, places_m) >= (1.0 + WANDER) * tip_m
+        )
+
     def _hung(self, system: SlungLoadSystem, places_m: Array, cone_deg: float) -> Design | None:
         """The design with drones at places, (n, 3); None where the load does not hang well."""
-        apart_m = self.question.requirements.gap_m(self.drone) + WANDER * tip_radius_m(self.drone)
-        if tips_apart_m(system, places_m) < apart_m:
+        if not self._fits(system, places_m):
             return None
         self.looked_at += 1
         hanging = hang(system, with_places(np.round(places_m, 4) + 0.0))
@@ -425,14 +503,19 @@ class Fleet:
 
     # ---------- Wind
 
-    def _in_wind(self, design: Design) -> Design:
-        """The design with its margin and tension at rest in the strongest wind."""
+    def _in_wind(self, design: Design, *, whole: bool = False) -> Design:
+        """The design with its margin and tension at rest in the strongest wind.
+
+        Unless it is looked at as a `whole`, directions end where one needs too much thrust.
+        """
         hanging = design.hanging
         speed = self.question.strongest_m_s
         margin = hanging.thrust_margin
         tension_n = float(hanging.rest.load_end_tension_n.max())
         still = np.zeros(3)
         for angle in np.radians(DIRECTIONS_DEG) if speed > 0.0 else ():
+            if margin < self.needed and not whole:
+                break
             wind = speed * np.array([math.cos(angle), math.sin(angle), 0.0])
             motion = FormationMotion(np.zeros(4), still, still, 0.0, 0.0, wind)
             try:
@@ -516,18 +599,20 @@ def _to_both_sides(hooks_m: Array) -> list[Array]:
     """Slopes of cables of hooks in a line to alternate sides of it, (n, 2); none for others.
 
     A drone above a beam that is lost would fall on it. The forces of even shares balance: the part
-    that would push or turn the load is taken from the alternating signs.
+    that would push or turn the load is taken from the alternating signs. These are the sides to
+    which the drones fan out on the ground (`tree.cable_azimuths_rad`): none crosses the beam.
     """
     n = len(hooks_m)
     outwards = hooks_m[:, :2] - hooks_m[:, :2].mean(axis=0)
     _, sizes, axes = np.linalg.svd(outwards, full_matrices=False)
     if n < 4 or sizes[0] < CENTRAL_M or sizes[1] > 1e-3 * sizes[0]:
         return []
-    along = outwards @ axes[0]
+    axis = axes[0] * np.sign(axes[0][np.argmax(np.abs(axes[0]))])
+    along = outwards @ axis
     order = np.argsort(np.argsort(along))
     signs = np.where(order % 2, 1.0, -1.0)
     signs -= signs.mean() + along * (along @ signs) / (along @ along)
-    across = np.array([-axes[0, 1], axes[0, 0]])
+    across = np.array([-axis[1], axis[0]])
     slopes = outwards / np.abs(along).max() + np.outer(signs / np.abs(signs).max(), across)
     return [slopes / np.linalg.norm(slopes, axis=1).max()]
 
@@ -541,6 +626,22 @@ def _leaning(system: SlungLoadSystem, slopes: Array) -> Array:
     ends = hooks + lengths[:, None] * along
     at_drone = np.array([drone.cable_attachment_m for drone in system.drones])
     return np.asarray(ends - at_drone * [0.0, 0.0, 1.0])
+
+
+def _least_length_m(fits: Callable[[float], bool], from_m: float) -> float | None:
+    """The shortest length of cable that fits, of two digits; None where none does.
+
+    `fits` holds for all longer ones, too: cables that lean outwards bring drones apart.
+    """
+    if not fits(LONGEST_M):
+        return None
+    low = from_m
+    high = LONGEST_M
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    digit = 10.0 ** (math.floor(math.log10(high)) - 1)
+    return float(f"{digit * math.ceil(high / digit):.2g}")
 
 
 def _steepest_rad(system: SlungLoadSystem, places_m: Array) -> float:

@@ -117,7 +117,8 @@ def read_table(
 ) -> NDArray[np.float64]:
     """Read columns of a CSV file, (rows, columns), the time first; lines with # are left out.
 
-    Columns that are `optional` follow, 0 where the file has none of that name.
+    Columns that are `optional` follow, 0 where the file has none of that name. A file that may
+    leave columns out may have no others: a misspelt one would be one that was left out.
     """
     with naming(path):
         lines = [row for row in rows_of(read_lines(Path(path))) if not row.cells[0].startswith("#")]
@@ -128,6 +129,9 @@ def read_table(
         if column not in names:
             raise ConfigError(f"{path}: no column '{shown(column)}': {near_names(column, names)}")
     columns = [*columns, *optional]
+    for name in names if optional else ():
+        if name not in columns:
+            raise ConfigError(f"{path}: column '{shown(name)}': {near_names(name, columns)}")
     places = [names.index(column) if column in names else -1 for column in columns]
     table = np.empty((len(lines) - 1, len(columns)))
     for row, (number, cells) in enumerate(lines[1:]):

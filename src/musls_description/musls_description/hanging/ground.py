@@ -212,11 +212,12 @@ class Ground:
             raise ConfigError(f"world: there is no ground at ({x:.2f}, {y:.2f}) m")
         return float(height)
 
-    def velocity_m_s(self, x: float, y: float) -> Array:
-        """Velocity at a place, world, (3,)."""
-        _, which = ground_at(self.solids, float(x), float(y))
-        velocity: Array = self.solids["velocity"][which]
-        return velocity
+    def twist(self, place: Array) -> Array:
+        """Angular velocity and velocity of what moves with the ground at a place, world, (6,)."""
+        solid = self.solids[ground_at(self.solids, float(place[0]), float(place[1]))[1]]
+        lever: Array = place - solid["position"]
+        velocity = solid["velocity"] + np.cross(solid["omega"], lever)
+        return np.append(solid["omega"], velocity)
 
     def stand(self, box: Box, name: str, x: float, y: float, yaw_rad: float) -> tuple[Array, Array]:
         """Place (3,) and rotation (3, 3) of a body that stands with its box, origin over a place.

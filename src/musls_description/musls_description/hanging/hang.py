@@ -225,12 +225,15 @@ class Hanging:
         return ground_spawn(self.system)
 
     @cached_property
-    def on_ground_velocities_m_s(self) -> Array:
-        """Velocity of the ground under load and drones in `on_ground`, (1 + n, 3)."""
+    def on_ground_twists(self) -> Array:
+        """Angular velocities and velocities of load and drones in `on_ground`, world, (1 + n, 6).
+
+        They move with the ground below them.
+        """
         places, _ = self.on_ground.bodies(self.system)
         if self.ground is None:
-            return np.zeros_like(places)
-        return np.array([self.ground.velocity_m_s(*place[:2]) for place in places])
+            return np.zeros((len(places), 6))
+        return np.array([self.ground.twist(place) for place in places])
 
     @cached_property
     def highest_rise_m(self) -> Array:

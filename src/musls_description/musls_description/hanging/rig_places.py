@@ -383,13 +383,14 @@ class RigOnGround:
     Attributes:
         place_enu_m: Load, drones, anchors, (1 + n + anchors, 3).
         orientation_wxyz: Attitudes of them, (1 + n + anchors, 4).
-        velocity_enu_m_s: Velocities of the ground below them, 0 of anchors that do not hang.
+        twists: Angular velocities and velocities with which they move with the ground below them,
+            world, (1 + n + anchors, 6); 0 of anchors that do not hang.
         nodes_enu_m: Nodes of each cable from end 1 to end 2, (links + 1, 3) each.
     """
 
     place_enu_m: Array
     orientation_wxyz: Array
-    velocity_enu_m_s: Array
+    twists: Array
     nodes_enu_m: list[Array]
 
 
@@ -468,7 +469,7 @@ def rig_on_ground(
     found = scipy.optimize.least_squares(errors, np.maximum(start, low), bounds=(low, np.inf))
     at = placed(found.x)
     turns = from_yaw(yaws)
-    speeds = np.zeros_like(at)
+    twists = np.zeros((len(at), 6))
     if ground is not None:
         for row, name in enumerate(("load", *(f"drone_{i + 1}" for i in range(n)))):
             box = load.collision if row == 0 and load else None
@@ -476,11 +477,11 @@ def rig_on_ground(
                 box = system.drones[row - 1].collision
             if box is None:
                 continue
-            _stand(ground, box, name, row, at, turns, speeds)
+            _stand(ground, box, name, row, at, turns, twists)
         for row in rows:
             knot = system.anchors[row - 1 - n].collision
             box = Box(size_m=(KNOT_M, KNOT_M, KNOT_M)) if knot is None else knot
-            _stand(ground, box, f"anchor_{row - n}", row, at, turns, speeds)
+            _stand(ground, box, f"anchor_{row - n}", row, at, turns, twists)
     ups = rotate(turns, np.tile([0.0, 0.0, 1.0], (len(at), 1)))
     chords = incidence.chords_of(at, turns)
     long = np.linalg.norm(chords, axis=1) / incidence.length_m
@@ -503,18 +504,18 @@ def rig_on_ground(
         _lying(at, turns, incidence, k, cable.links, None if ground is None else ups)
         for k, cable in enumerate(system.cables)
     ]
-    return RigOnGround(at, turns, speeds, nodes)
+    return RigOnGround(at, turns, twists, nodes)
 
 
 def _stand(
-    ground: Ground, box: Box, name: str, row: int, at: Array, turns: Array, speeds: Array
+    ground: Ground, box: Box, name: str, row: int, at: Array, turns: Array, twists: Array
 ) -> None:
     """Put a body on the ground below or above its place; its rows are written."""
     yaw = float(yaw_of(turns[row : row + 1])[0])
     x, y, _ = at[row].tolist()
     at[row], rotation = ground.stand(box, name, x, y, yaw)
     turns[row] = from_matrix(rotation[None])[0]
-    speeds[row] = ground.velocity_m_s(x, y)
+    twists[row] = ground.twist(at[row])
 
 
 def _directions(system: RigSystem, places_m: Array) -> Array:

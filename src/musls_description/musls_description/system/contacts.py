@@ -36,7 +36,13 @@ from musls_description.numerics.vectors import (
     write_matrix,
 )
 from musls_description.system.drone import Box, propeller_radius_m
-from musls_description.system.obstacles import BOX, CYLINDER, depth_and_normal, nearest_point
+from musls_description.system.obstacles import (
+    BOX,
+    CYLINDER,
+    depth_and_normal,
+    nearest_point,
+    surface_velocity,
+)
 from musls_description.system.slung_system import RigSystem
 
 HARD_LANDING_M_S = 1.5
@@ -255,7 +261,7 @@ def watch_bodies(own, first, reach, motion, solids, closest, touching, time_s, p
             place(parts, motion[i])
             for one in parts:
                 gap, point, way = gap_between(one, solid, limit)
-                velocity = sub(point_velocity(motion[i], point), solid.velocity)
+                velocity = sub(point_velocity(motion[i], point), surface_velocity(solid, point))
                 if gap_after(gap, way, velocity, period_s) < TOUCH_M:
                     gap = 0.0
                 if gap < TOUCH_M and lands(one, i == 0, solid, point, velocity):

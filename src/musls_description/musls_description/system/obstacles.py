@@ -36,10 +36,15 @@ from musls_description.numerics.compiled import compiled
 from musls_description.numerics.rotations import matrix
 from musls_description.numerics.vectors import (
     add,
+    add_scaled,
     column,
+    cross,
+    dot,
     elementwise,
+    put,
     rotate,
     rotate_back,
+    scale,
     sub,
     unit,
 )
@@ -64,10 +69,15 @@ SOLID = np.dtype(
         ("ground", np.int64),  # 1 if bodies start and land on it
         ("motion", np.int64),  # which of `PlantInputs.surface_motion` moves it, from 1; 0 for none
         ("rest", float, 3),  # position of one that has not moved
-        ("shift", float, 3),  # how far it is from there
-        ("velocity", float, 3),
-        ("begin", float, 6),  # shift and velocity at the begin of the control period
-        ("end", float, 6),
+        ("upright", float, (3, 3)),  # rotation of one that has not turned
+        ("axes", float, (3, 3)),  # those about which it rolls, pitches and yaws, in columns
+        ("shift", float, 3),  # how far it is from its rest
+        ("velocity", float, 3),  # of its position
+        ("turns", np.int64),  # 1 if its table turns it
+        ("turn", float, (3, 3)),  # from its rest to where it is
+        ("omega", float, 3),  # angular velocity, world
+        ("begin", float, 12),  # pose and rates of `SurfaceMotion` at the begin of the period
+        ("end", float, 12),
         ("period", float),  # its length; 0 while the solid stands still
     ],
     align=True,
@@ -78,58 +88,88 @@ SOLID = np.dtype(
 
 MAX_ROWS = 1_000_000
 
+SHIFT_COLUMNS = ("x_m", "y_m", "z_m")
+TURN_COLUMNS = ("roll_deg", "pitch_deg", "yaw_deg")
+"""Columns of a file of `SurfaceMotion`, beside the time."""
+
 
 @spec
 class SurfaceMotion:
-    """A surface moves as in a table, without turning: a cubic spline through its rows.
+    """A surface moves and turns as in a table: a cubic spline through its rows.
 
-    Before the first row and after the last it stands still. Give a file, or the rows.
+    Before the first row and after the last it stands still. Give a file, or the rows. Angles are
+    yaw, pitch and roll, turned in this order about the z, y and x axes of the surface itself; of a
+    plane, which has a normal alone, about those of the world. It turns about its place.
 
     Attributes:
-        file: CSV with a head line and the columns time_s, x_m, y_m, z_m; x_m and y_m may be left
-            out. A relative path counts from the scenario's folder.
+        file: CSV with a head line and the columns time_s, x_m, y_m, z_m, roll_deg, pitch_deg,
+            yaw_deg, of which all but the time may be left out. A relative path counts from the
+            scenario's folder.
         time_s: Times of the rows.
-        shift_enu_m: How far the surface is from the place that its other keys give, (k, 3).
+        shift_enu_m: How far the surface is from the place that its other keys give, (k, 3); left
+            out, it stays there.
+        roll_pitch_yaw_deg: How far it is turned from the attitude that its other keys give, (k, 3);
+            left out, it does not turn.
     """
 
     file: str | None = None
     time_s: Annotated[tuple[NonNegative, ...], Field(max_length=MAX_ROWS)] = ()
     shift_enu_m: Annotated[tuple[Vector3, ...], Field(max_length=MAX_ROWS)] = ()
+    roll_pitch_yaw_deg: Annotated[tuple[Vector3, ...], Field(max_length=MAX_ROWS)] = ()
 
     def __post_init__(self) -> None:
+        rows = {"shift_enu_m": self.shift_enu_m, "roll_pitch_yaw_deg": self.roll_pitch_yaw_deg}
+        given = {name: row for name, row in rows.items() if row}
         if (self.file is None) == (not self.time_s):
-            raise ValueError("motion: give a file, or time_s and shift_enu_m")
-        if len(self.shift_enu_m) != len(self.time_s):
-            raise ValueError(
-                f"shift_enu_m has {len(self.shift_enu_m)} rows, but time_s has {len(self.time_s)}"
-            )
+            raise ValueError(f"motion: give a file, or time_s and {' or '.join(rows)}")
+        if self.time_s and not given:
+            raise ValueError(f"motion: give {' or '.join(rows)} beside time_s")
+        for name, row in given.items():
+            if len(row) != len(self.time_s):
+                raise ValueError(f"{name} has {len(row)} rows, but time_s has {len(self.time_s)}")
         if self.file is None and (len(self.time_s) < 2 or np.diff(self.time_s).min() <= 0.0):
             raise ValueError("time_s must increase, in at least two rows")
 
     @cached_property
     def spline(self) -> scipy.interpolate.CubicSpline:
-        """Shift over time [m, ENU]; raises ConfigError where the file has none."""
-        time_s = np.array(self.time_s)
-        shift_m = np.array(self.shift_enu_m, float)
-        if self.file is not None:
-            table = read_table(self.file, ("time_s", "z_m"), optional=("x_m", "y_m"))
+        """Shift [m, ENU] and roll, pitch, yaw [rad] over time, 6 columns.
+
+        Raises:
+            ConfigError: The file has none.
+        """
+        if self.file is None:
+            time_s = np.array(self.time_s)
+            still = np.zeros((len(time_s), 3))
+            shift_m = np.array(self.shift_enu_m, float) if self.shift_enu_m else still
+            turn_deg = np.array(self.roll_pitch_yaw_deg, float) if self.turns else still
+        else:
+            table = read_table(self.file, ("time_s",), optional=(*SHIFT_COLUMNS, *TURN_COLUMNS))
             if len(table) < 2:
                 raise ConfigError(f"{self.file}: needs at least 2 rows, has {len(table)}")
             time_s = table[:, 0]
-            shift_m = table[:, [2, 3, 1]]
-        return scipy.interpolate.CubicSpline(time_s, shift_m, bc_type="natural")
+            shift_m = table[:, 1:4]
+            turn_deg = table[:, 4:]
+        pose = np.hstack([shift_m, np.unwrap(np.radians(turn_deg), axis=0)])
+        return scipy.interpolate.CubicSpline(time_s, pose, bc_type="natural")
+
+    @cached_property
+    def turns(self) -> bool:
+        """Whether it turns the surface."""
+        if self.file is None:
+            return np.any(self.roll_pitch_yaw_deg).item()
+        return bool(self.spline.c[..., 3:].any())
 
     @property
     def end_s(self) -> float:
         """Time of the last row."""
         return float(self.spline.x[-1])
 
-    def first(self) -> tuple[Array, Array]:
-        """Shift and velocity at time 0, (3,) each [m, m/s]."""
+    def first(self) -> Array:
+        """Shift, angles and their rates at time 0, (12,) [m, rad, m/s, rad/s]."""
         spline = self.spline
         if spline.x[0] > 0.0:
-            return spline(spline.x[0]), np.zeros(3)
-        return spline(0.0), spline(0.0, 1)
+            return np.append(spline(spline.x[0]), np.zeros(6))
+        return np.append(spline(0.0), spline(0.0, 1))
 
 
 @spec
@@ -224,7 +264,7 @@ class PlaneObstacle:
         x = np.cross(z, np.eye(3)[np.abs(z).argmin()])
         x /= np.linalg.norm(x)
         turn = np.stack([x, np.cross(z, x), z], axis=1)
-        return solid(PLANE, self.point_enu_m, turn, (0.0, 0.0, 0.0), self.motion)
+        return solid(PLANE, self.point_enu_m, turn, (0.0, 0.0, 0.0), self.motion, np.eye(3))
 
 
 @spec
@@ -438,16 +478,27 @@ def solid(
     rotation: Array,
     size: object,
     motion: SurfaceMotion | None = None,
+    axes: Array | None = None,
 ) -> Records:
-    """One record of `SOLID`, (1,), where it is at time 0."""
+    """One record of `SOLID`, (1,), where it is at time 0.
+
+    `axes`: those about which a motion turns it, in columns, by default its own.
+    """
     record = np.zeros(1, SOLID)
     record["kind"] = kind
     record["position"] = record["rest"] = position
-    record["rotation"] = rotation
+    record["rotation"] = record["upright"] = rotation
+    record["axes"] = rotation if axes is None else axes
+    record["turn"] = np.eye(3)
     record["size"] = size
     if motion is not None:
-        record["shift"], record["velocity"] = motion.first()
+        first = motion.first()
+        record["shift"] = first[:3]
+        record["velocity"] = first[6:9]
         record["position"] = record["rest"] + record["shift"]
+        if motion.turns:
+            record["turns"] = 1
+            turn_solid(record[0], first[3:6], first[9:])
     return record
 
 
@@ -681,11 +732,14 @@ def ground_heights(solids, places):
     return heights
 
 
+# ---------- Surfaces that move
+
+
 @compiled()
 def begin_motion(solids, motion, period):
     """Take in how the solids that move do so in a control period.
 
-    `motion`: shift and velocity of each at the begin and the end of it, (k, 2, 6); a solid of which
+    `motion`: pose and rates of each at the begin and the end of it, (k, 2, 12); a solid of which
     nothing is told stands still.
     """
     for k in range(len(solids)):
@@ -696,7 +750,7 @@ def begin_motion(solids, motion, period):
         solid.period = 0.0
         if row < motion.shape[0] and period > 0.0:
             solid.period = period
-            for c in range(6):
+            for c in range(12):
                 solid.begin[c] = motion[row, 0, c]
                 solid.end[c] = motion[row, 1, c]
 
@@ -705,20 +759,83 @@ def begin_motion(solids, motion, period):
 def move_solids(solids, time):
     """Move the solids that move to where they are at a time since the begin of the period.
 
-    Between its begin and its end they follow a cubic.
+    Between its begin and its end shifts and angles follow cubics.
     """
     for k in range(len(solids)):
         solid = solids[k]
         if solid.motion == 0 or solid.period == 0.0:
             continue
-        period = solid.period
-        s = time / period
-        r = 1.0 - s
         for c in range(3):
-            way = solid.end[c] - solid.begin[c]
-            a = period * solid.begin[3 + c] - way
-            b = way - period * solid.end[3 + c]
-            mixed = r * a + s * b
-            solid.shift[c] = solid.begin[c] + s * way + s * r * mixed
-            solid.velocity[c] = (way + (r - s) * mixed + s * r * (b - a)) / period
-            solid.position[c] = solid.rest[c] + solid.shift[c]
+            shift, velocity = on_cubic(solid, c, time)
+            solid.shift[c] = shift
+            solid.velocity[c] = velocity
+            solid.position[c] = solid.rest[c] + shift
+        if solid.turns != 0:
+            roll, roll_rate = on_cubic(solid, 3, time)
+            pitch, pitch_rate = on_cubic(solid, 4, time)
+            yaw, yaw_rate = on_cubic(solid, 5, time)
+            turn_solid(solid, (roll, pitch, yaw), (roll_rate, pitch_rate, yaw_rate))
+
+
+@compiled()
+def on_cubic(solid, c, time):
+    """One of the six numbers of a solid's pose, and its rate, at a time in the period."""
+    period = solid.period
+    s = time / period
+    r = 1.0 - s
+    way = solid.end[c] - solid.begin[c]
+    a = period * solid.begin[6 + c] - way
+    b = way - period * solid.end[6 + c]
+    mixed = r * a + s * b
+    value = solid.begin[c] + s * way + s * r * mixed
+    return value, (way + (r - s) * mixed + s * r * (b - a)) / period
+
+
+@compiled(shared=True)
+def turn_solid(solid, angles, rates):
+    """Turn a solid by roll, pitch and yaw from its rest, and set its angular velocity.
+
+    Yaw turns about its z axis, pitch about the y axis that this gives, roll about the x axis that
+    both give: R = Rz Ry Rx, omega = yaw' z + pitch' Rz y + roll' Rz Ry x, in `axes`.
+    """
+    sin_roll = math.sin(angles[0])
+    cos_roll = math.cos(angles[0])
+    sin_pitch = math.sin(angles[1])
+    cos_pitch = math.cos(angles[1])
+    sin_yaw = math.sin(angles[2])
+    cos_yaw = math.cos(angles[2])
+    x = (cos_yaw * cos_pitch, sin_yaw * cos_pitch, -sin_pitch)
+    level = (-sin_yaw, cos_yaw, 0.0)
+    z_pitched = (cos_yaw * sin_pitch, sin_yaw * sin_pitch, cos_pitch)
+    y = add_scaled(scale(cos_roll, level), sin_roll, z_pitched)
+    z = add_scaled(scale(cos_roll, z_pitched), -sin_roll, level)
+    omega = add_scaled(add_scaled((0.0, 0.0, rates[2]), rates[1], level), rates[0], x)
+    put(solid.omega, rotate(solid.axes, omega))
+    for i in range(3):
+        axis = solid.axes[i]
+        put(solid.turn[i], rotate(solid.axes, (dot(axis, x), dot(axis, y), dot(axis, z))))
+        put(solid.rotation[i], rotate_back(solid.upright, solid.turn[i]))
+
+
+@compiled()
+def surface_velocity(solid, point):
+    """Velocity of a solid at a point of it, world."""
+    velocity = solid.velocity[0], solid.velocity[1], solid.velocity[2]
+    if solid.turns == 0:
+        return velocity
+    return add(velocity, cross(solid.omega, sub(point, solid.position)))
+
+
+@compiled()
+def at_rest(solid, point):
+    """Where a point that moves with a solid would be at the solid's rest, but for a constant."""
+    if solid.turns == 0:
+        return sub(point, solid.shift)
+    return rotate_back(solid.turn, sub(point, solid.position))
+
+
+@compiled()
+def way_on_surface(solid, held, point):
+    """Way from a point to one that moves with a solid, which `at_rest` has told; world."""
+    way = sub(held, at_rest(solid, point))
+    return way if solid.turns == 0 else rotate(solid.turn, way)

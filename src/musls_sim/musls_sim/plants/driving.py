@@ -200,7 +200,7 @@ TARGET = np.dtype(
 
 
 def surface_motion(motion: SurfaceMotion) -> Polynomials:
-    """Shift and velocity of a surface, 6 columns."""
+    """Pose of a surface, six numbers, and its rates, 12 columns."""
     spline = motion.spline
     ends = spline(spline.x[[0, -1]])
     return Polynomials(spline.x, spline.c.copy(), ends[0], ends[1], 1)

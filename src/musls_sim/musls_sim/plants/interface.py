@@ -189,8 +189,9 @@ class PlantInputs(ShownResult):
         winch_taken: Source of a winch's command: 1 an event, 0 the scenario, (n_winches,).
         winch_ramp: Value towards which an event moves `winch`, and the change in each period (0:
             it is there), (n_winches, 2).
-        surface_motion: Shift and velocity of each surface that moves, at the begin and the end of
-            the period, world, (n_surfaces, 2, 6); none: they stand still.
+        surface_motion: Pose of each surface that moves (shift, world; roll, pitch, yaw), and its
+            rates, at the begin and the end of the period, (n_surfaces, 2, 12); none: they stand
+            still.
     """
 
     rotor_command_rad_s: Array
@@ -204,7 +205,7 @@ class PlantInputs(ShownResult):
     winch_brake: NDArray[np.int64] = attribute(default_factory=lambda: np.zeros(0, np.int64))
     winch_taken: NDArray[np.int64] = attribute(default_factory=lambda: np.zeros(0, np.int64))
     winch_ramp: Array = attribute(default_factory=lambda: np.zeros((0, 2)))
-    surface_motion: Array = attribute(default_factory=lambda: np.zeros((0, 2, 6)))
+    surface_motion: Array = attribute(default_factory=lambda: np.zeros((0, 2, 12)))
 
     @classmethod
     def zeros(cls, system: RigSystem, surfaces: int = 0) -> PlantInputs:
@@ -226,7 +227,7 @@ class PlantInputs(ShownResult):
             winch_brake=np.zeros(winches, np.int64),
             winch_taken=np.zeros(winches, np.int64),
             winch_ramp=np.zeros((winches, 2)),
-            surface_motion=np.zeros((surfaces, 2, 6)),
+            surface_motion=np.zeros((surfaces, 2, 12)),
         )
 
 
@@ -273,7 +274,7 @@ STEP_LAYOUT = Layout(
         _input("anchor_wrench", ("n_anchors", 6), float, "on pushed anchors", "anchor_wrench_enu"),
         _input("winch", ("n_winches", 2), float, "drives of winches"),
         _input("winch_brake", ("n_winches",), int, "whether the brake of a drum is closed"),
-        _input("surface_motion", ("n_surfaces", 2, 6), float, "motion of surfaces"),
+        _input("surface_motion", ("n_surfaces", 2, 12), float, "motion of surfaces"),
     ],
 )
 """Inputs and results of a plant's compiled step: the begin of a session's record."""

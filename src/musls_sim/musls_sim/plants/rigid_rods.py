@@ -21,7 +21,7 @@ from musls_sim.plants.interface import PlantInputs, PlantSetup, given_motion, st
 from musls_sim.plants.massless.light_lines import LightLinesPlant
 from musls_sim.plants.massless.records import LAYOUT
 from musls_sim.plants.massless.step import move_plant
-from musls_sim.plants.rigid_body import contact_step_s, feet_constants
+from musls_sim.plants.rigid_body import contact_step_s, feet_constants, impact_constants
 from musls_sim.plants.trim import holding_thrusts_n, trim_speeds_rad_s
 
 # ---------- One rigid body of load and drones (Li et al., "RotorTM", IEEE T-RO 2023, eq. 24)
@@ -122,11 +122,11 @@ class RigidRodsPlant(LightLinesPlant):
         world["rigid"] = 1
         LAYOUT.fill(t.system, {"moving": body})
         corners = self.system.load.collision.corners_m + whole.place_m[0]  # it stands on its load
-        standing_s = contact_step_s(whole.mass_kg, whole.inertia_kg_m2, corners)
-        world["contact_step"] = min(world["contact_step"], standing_s)
-        t.bodies["stiffness"], t.bodies["damping"] = feet_constants(
-            whole.mass_kg, whole.inertia_kg_m2, corners
-        )
+        standing = whole.mass_kg, whole.inertia_kg_m2, corners
+        world["contact_step"] = min(world["contact_step"], contact_step_s(*standing))
+        t.bodies["stiffness"], t.bodies["damping"] = feet_constants(*standing)
+        t.bodies["impact_damping"], impact_s = impact_constants(*standing)
+        world["impact_step"] = min(world["impact_step"], impact_s)
 
     def _place_rod_ends(self) -> None:
         """Write the ends of the rods on load and drone, from the centre of the whole."""
@@ -235,7 +235,9 @@ def build(setup: PlantSetup) -> RigidRodsPlant:
                     "start: air or another cable_model"
                 )
             motion.position_enu_m[:, 2] += place[2] + system.load.collision.bottom_m
-            motion.velocity_enu_m_s[:] = hanging.ground.velocity_m_s(0.0, 0.0)
+            twists = np.array([hanging.ground.twist(at) for at in motion.position_enu_m])
+            motion.velocity_enu_m_s[:] = twists[:, 3:]
+            motion.omega_enu_rad_s = twists[:, :3]
     else:
         speeds = trim_speeds_rad_s(system, carried(system, motion, rest, gravity))
     return make(motion, rotor_speed_rad_s=speeds)

@@ -28,17 +28,16 @@ from musls_control.px4.cascade import Px4Cascade
 from musls_control.reference import Reference
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.compiled import CompiledStage
 from musls_description.numerics.rotations import yaw_of
 from musls_sim.imperfections import DroneLinks, SetpointLink
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.scenario.scenario import Scenario, Tracker
 from musls_sim.session.compiled_stages.control import (
-    LAWS,
     OF_LEVEL,
     ask_for_forces,
     fly_autopilots,
     law_arrays,
+    law_of,
     measure_drones,
     no_commands,
     release_bodies,
@@ -126,7 +125,7 @@ class Control:
         self.late: Parts = () if setpoint_link is None else (delay_setpoints,)
         self.setpoints: Parts = self.late
         self.rotors: Parts = self._cascade
-        self._law: CompiledStage | None = None
+        self._law: Parts = ()
         self._controller: WatchedController | None = None
         self._flies = self._controls = False  # has taken over; may fly in the coming periods
         level = ControlLevel.DRONE_SETPOINTS if controller is None else level_of(controller)
@@ -150,7 +149,7 @@ class Control:
             )
         self._flown = controller
         self._plan = components.plan
-        self._law = LAWS.get(type(controller))
+        self._law = law_of(controller)
         self._complete(level, tracker)
         self._controller = WatchedController(
             controller,
@@ -177,13 +176,13 @@ class Control:
                 self._hand_back()
                 self._guidance.on_controller_end(tick)
             return ()
-        if self._law is None or self._guidance.reference not in (None, self._plan.reference):
+        if not self._law or self._guidance.reference not in (None, self._plan.reference):
             return ()  # what people ask for beside the plan, `command` follows
         if not self._flies:
             if self.level is ControlLevel.IDEAL_THRUST_MOMENT:
                 return ()  # `command` takes over: rotors rest, but not before they are recorded
             self.take_over(tick * self._period_s)
-        return (self._law,)
+        return self._law
 
     def next_command(self, tick: int) -> float:
         """First period, from one on, in which `command` has something to do."""
@@ -239,7 +238,7 @@ class Control:
 
     def next_events(self, tick: int) -> float:
         """First period, from one on, in which the controller may report an event."""
-        return tick if self._law is None else -(-(tick + 1) // REPORT_EVERY) * REPORT_EVERY - 1
+        return tick if not self._law else -(-(tick + 1) // REPORT_EVERY) * REPORT_EVERY - 1
 
     # ---------- Between controller and autopilot
 
@@ -258,7 +257,7 @@ class Control:
             self._command.data[:] = 0.0
             self._state.rotor_speed_rad_s[:] = 0.0
         self._controller.start(time_s, self._estimate)
-        if self._law is not None:
+        if self._law:
             self.arrays |= law_arrays(self._flown)
             self.sample()
         if self._controller.keeps_headings:
@@ -266,7 +265,7 @@ class Control:
 
     def sample(self) -> None:
         """Sample the plan's reference for a compiled controller that flies, unless it is done."""
-        if self._law is not None and self._flies and self.reference is None:
+        if self._law and self._flies and self.reference is None:
             plan = self._plan
             self.reference = sampled(plan.reference, self._period_s, plan.duration_s)
 

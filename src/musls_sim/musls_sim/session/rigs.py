@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from musls_control.estimate import BodyMotion
 from musls_control.mission.carrying import Carried, Held
 from musls_control.mission.plan import (
     FlightPlan,
@@ -60,19 +61,24 @@ def is_formed(scenario: Scenario) -> bool:
 
 
 def body_states(
-    places_enu_m: Array, attitudes_wxyz: Array, velocities_enu_m_s: Array | None = None
+    places_enu_m: Array, attitudes_wxyz: Array, twists: Array | None = None
 ) -> tuple[BodyState, ...]:
     """Bodies at places, (k, 3), with attitudes, (k, 4), as a start has them.
 
-    At rest, or with velocities, (k, 3).
+    At rest, or with angular velocities and velocities, world, (k, 6).
     """
-    speeds = np.zeros_like(places_enu_m) if velocities_enu_m_s is None else velocities_enu_m_s
-    rows = zip(places_enu_m.tolist(), attitudes_wxyz.tolist(), speeds.tolist(), strict=True)
+    motion = BodyMotion.of(places_enu_m, attitudes_wxyz)
+    if twists is not None:
+        motion.omega_enu_rad_s = twists[:, :3]
+        motion.velocity_enu_m_s[:] = twists[:, 3:]
     return tuple(
         BodyState(
-            position_enu_m=tuple(place), orientation_wxyz=tuple(turn), velocity_enu_m_s=tuple(speed)
+            position_enu_m=tuple(row[:3]),
+            velocity_enu_m_s=tuple(row[3:6]),
+            orientation_wxyz=tuple(row[6:10]),
+            omega_body_rad_s=tuple(row[10:13]),
         )
-        for place, turn, speed in rows
+        for row in motion.data.tolist()
     )
 
 
@@ -144,7 +150,7 @@ def rig_start(scenario: Scenario, system: RigSystem) -> tuple[RigSystem, StartSp
         yaws_rad=yaws,
         ground=Ground.of(scenario.world, system),
     )
-    states = body_states(ground.place_enu_m, ground.orientation_wxyz, ground.velocity_enu_m_s)
+    states = body_states(ground.place_enu_m, ground.orientation_wxyz, ground.twists)
     start = StartSpec(
         kind="state",
         load=None if system.load is None else states[0],

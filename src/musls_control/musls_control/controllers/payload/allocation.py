@@ -89,12 +89,23 @@ def accumulate(out, factor, a):
 
 
 @compiled()
+def clear(table):
+    """Write zeros into a table (n, m); here and below, `x[:] = 0.0` takes a second to compile."""
+    for i in range(table.shape[0]):
+        for j in range(table.shape[1]):
+            table[i, j] = 0.0
+
+
+@compiled()
 def share_out(shares, wrench, order, out):
     """Write the cable forces of a wrench, or of a derivative of it, (n, 3)."""
-    forces = out.reshape(out.size)
-    for i in range(out.size):
-        resting = shares[i, 6] if order == 0 else 0.0
-        forces[i] = resting + inner(shares[i, :6], wrench)
+    for i in range(out.shape[0]):
+        for axis in range(3):
+            row = 3 * i + axis
+            total = 0.0
+            for k in range(6):
+                total += shares[row, k] * wrench[k]
+            out[i, axis] = (shares[row, 6] if order == 0 else 0.0) + total
 
 
 # ---------- The point nearest to zero among linear inequalities, exactly, in compiled code

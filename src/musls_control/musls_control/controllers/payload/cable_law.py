@@ -47,7 +47,14 @@ from musls_control.controllers.payload.load_law import (
     planned,
 )
 from musls_control.controllers.payload.observer import OBSERVED, count_on, observe
-from musls_control.controllers.payload.places import hold_place, look_for_places, plan_places
+from musls_control.controllers.payload.places import (
+    hold_place,
+    look_for_places,
+    plan_wrench,
+    share_apart,
+    share_evenly,
+    write_places,
+)
 from musls_description.numerics.arrays import Array, Records
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.layout import Field, Layout
@@ -161,28 +168,81 @@ def payload_step(address, bodies, present, tilt, coming):
     `address`: of the law's record, `LAW`. `bodies` are the motion of load and drones, `present` and
     `tilt` those of a `LoadReference`; `coming` are its derivatives of the time when the drones will
     have answered, of which accelerations and beyond count.
+
+    Flights in compiled code call these parts one after another, each compiled by itself, and only
+    those that they need.
     """
     t = open_law(record_at(address, LAW))
-    reference = present.copy()
-    put(t.load[0].gained, scale(t.load[0].latency_s, present[2]))
-    for order in range(2, 5):
-        put(reference[order], coming[order])
+    look_at_load(t, bodies, present, tilt, coming)
+    if t.load[0].holds_places > 0.0:
+        share_planned(t)
+        place_drones(t, present, tilt)
+        share_planned(t)
+        hold_places(t, bodies, present)
+    else:
+        turn_cables(t, bodies)
+    command_drones(t, bodies)
+
+
+@compiled()
+def look_at_load(t, bodies, present, tilt, coming):
+    """Write the reference, the errors of the load and the disturbances, or the planned wrench."""
     load = t.load[0]
     cables = t.cables
+    put(load.gained, scale(load.latency_s, present[2]))
+    for order in range(5):
+        row = coming[order] if order > 1 else present[order]
+        for k in range(4):
+            load.reference[order, k] = row[k]
     write_matrix(load.rotation, body_axes_in_world(bodies[0].attitude))
-    attitude_reference(load, reference, tilt)
+    attitude_reference(load, load.reference, tilt)
     attitude_errors(load, bodies[0])
-    feed_back(load, bodies[0], reference)
+    feed_back(load, bodies[0], load.reference)
     for i in range(len(cables)):
         look_along(cables[i], load, bodies[0], bodies[1 + i])
     observe(load, cables, bodies)
     if load.holds_places > 0.0:
-        if not plan_places(load, cables, t.sharing, t.forces, reference):
-            load.unkept = 1.0
-        attitude_reference(load, present, tilt)
-        if not look_for_places(load, cables, t.sharing, t.forces, bodies, present):
-            load.unkept = 1.0
-    elif not share_wrench(t, bodies[0].omega, reference):
+        plan_wrench(load, load.reference)
+
+
+@compiled()
+def share_planned(t):
+    """Share out the planned wrench, by `share_evenly` or `share_apart`."""
+    if len(t.sharing.binding) == 0:
+        share_evenly(t.load[0], t.sharing, t.forces)
+    else:
+        share_apart(t.load[0], t.cables, t.sharing, t.forces)
+
+
+@compiled()
+def place_drones(t, present, tilt):
+    """Write planned accelerations and forces, then the wrench of the present reference."""
+    load = t.load[0]
+    write_places(load, t.cables, t.forces, load.reference)
+    for i in range(len(t.cables)):
+        cable = t.cables[i]
+        put(cable.along[0], cable.force[0])  # its fields are free until the forces are known
+        put(cable.along[1], cable.place[2])
+    attitude_reference(load, present, tilt)
+    plan_wrench(load, present)
+
+
+@compiled()
+def hold_places(t, bodies, present):
+    """Write the forces of drones whose places are fed back, see `places`."""
+    load = t.load[0]
+    look_for_places(load, t.cables, t.forces, bodies, present)
+    for i in range(len(t.cables)):
+        cable = t.cables[i]
+        put(t.commands[i].force, sub(hold_place(cable, load), cable.seen.disturbance))
+
+
+@compiled()
+def turn_cables(t, bodies):
+    """Write the forces of drones whose cables' directions are fed back."""
+    load = t.load[0]
+    w = bodies[0].omega
+    if not share_wrench(t, w):
         load.unkept = 1.0
     put(load.acceleration, add(load.acceleration, (0.0, 0.0, load.gravity)))
     if load.feed_attitude == 0.0:
@@ -190,15 +250,17 @@ def payload_step(address, bodies, present, tilt, coming):
         # The yaw they cannot follow: over before they have turned.
         asked = load.wanted_turn[0]
         put(load.angular_acceleration, (asked[0], asked[1], load.ahead[2]))
-        put(load.acceleration, planned(load, reference))
-    for i in range(len(cables)):
-        cable = cables[i]
-        force = t.commands[i].force
-        if load.holds_places > 0.0:
-            wanted = hold_place(cable, load)
-        else:
-            wanted = drone_force(cable, load, bodies[0].omega)
-        put(force, sub(wanted, cable.seen.disturbance))
+        put(load.acceleration, planned(load, load.reference))
+    for i in range(len(t.cables)):
+        cable = t.cables[i]
+        put(t.commands[i].force, sub(drone_force(cable, load, w), cable.seen.disturbance))
+
+
+@compiled()
+def command_drones(t, bodies):
+    """Write the commands of drones whose forces are known."""
+    load = t.load[0]
+    cables = t.cables
     spare(load, cables, t.commands)
     integrate(load)
     count_on(load, cables, t.commands, bodies)
@@ -209,7 +271,7 @@ def payload_step(address, bodies, present, tilt, coming):
         put(command.counted, scale(-1.0, add(cable.along[0], weight)))
         if load.lead_gain > 0.0:
             lead_tilt(load, cable, command.force)
-        command.yaw = cable.yaw + reference[0, 3]
+        command.yaw = cable.yaw + load.reference[0, 3]
         pull = rotate_back_by(bodies[1 + i].attitude, cable.along[0])
         put(command.moment, cross(cable.hook, pull))  # against that of the cable
 
@@ -299,7 +361,7 @@ def look_along(cable, load, body, drone):
 
 
 @compiled()
-def share_wrench(t, w, reference):
+def share_wrench(t, w):
     """Write the forces of all cables with their derivatives; whether all constraints are kept.
 
     The load's frame, in which the wrench is shared out, turns as the load does, or as it is to.
@@ -311,7 +373,7 @@ def share_wrench(t, w, reference):
     kept = True
     rate = add_scaled(w, 1.0 - load.feed_attitude, load.spin)
     for order in range(3 if load.feed_reference > 0.0 else 1):
-        force, asked = demand(load, reference, order)
+        force, asked = demand(load, load.reference, order)
         put(load.wanted_turn[order], asked)
         wrench = load.wrench[order]
         put(wrench, rotate_back(load.rotation, force))

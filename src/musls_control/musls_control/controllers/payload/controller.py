@@ -186,6 +186,8 @@ class PayloadController(TiedToMemory, Controller):
         gains: Gains in use.
         derived: Gains with their margins.
         shares: Shares of a wrench for the cables, (3 n, 7).
+        holds_places: Whether the places of the drones are fed back, not the cables' directions.
+        keeps_apart: Whether tensions and distances are kept.
         memory: All that the law works on, (words,), a `cable_law.LAW` first.
         commands: Commands of all drones that were computed last, (n, 10); they are overwritten.
     """
@@ -201,14 +203,18 @@ class PayloadController(TiedToMemory, Controller):
         model = PayloadModel(setup)
         spread = given.allocation == "formation"
         by_places = given.holds_places(setup)
-        self.derived = derive_gains(given.gains, setup, model, direct=direct, places=by_places)
+        self.holds_places = by_places
+        self.keeps_apart = given.allocation == "qp" and n > 1
+        self.derived = derive_gains(
+            given.gains, setup, model, direct=direct, places=self.holds_places
+        )
         self.gains = self.derived.gains
         self._least_n = given.least_tension_n
         if self._least_n is None:
             self._least_n = 0.1 * model.mass_kg * model.gravity_m_s2 / n
         null = np.zeros((0, 3 * n))
         places = np.zeros((0, 4))
-        if given.allocation == "qp" and n > 1:
+        if self.keeps_apart:
             null = null_space_of(model.attachments_m)
             self._apart_m = given.apart_m
             if self._apart_m is None:
@@ -219,7 +225,7 @@ class PayloadController(TiedToMemory, Controller):
         shares = shares_of(model.attachments_m, model.resting_n if spread else None)
         load["givable"] = givable_of(model.attachments_m, model.inertia_kg_m2)
         self._answer_late(given, setup, load, cables)
-        if by_places:
+        if self.holds_places:
             self._hold_places(model, load, cables)
         weight_n = np.array([0.0, 0.0, model.mass_kg * model.gravity_m_s2, 0.0, 0.0, 0.0, 1.0])
         cables["resting"] = (shares @ weight_n).reshape(n, 3)

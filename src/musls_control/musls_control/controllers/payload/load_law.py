@@ -82,6 +82,7 @@ LOAD = np.dtype(
         ("settled", float, 3),  # disturbance behind a low-pass,
         ("growth", float, 3),  # the derivative of the disturbance that follows from it,
         ("most_growth", float),  # and its largest size
+        ("reference", float, (5, 4)),  # now, with the accelerations of the time of the answer
         ("rotation", float, (3, 3)),
         ("wanted_rotation", float, (3, 3)),
         ("wanted_rates", float, (4, 3)),  # body rate and its derivatives, wanted load frame

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 
-from musls_control.controllers.payload.allocation import share_out, spread_out, spread_rate
+from musls_control.controllers.payload.allocation import clear, share_out, spread_out, spread_rate
 from musls_control.controllers.payload.load_law import gyroscopic, respond
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.vectors import (
@@ -45,30 +45,47 @@ from musls_description.numerics.vectors import (
 
 
 @compiled()
-def plan_places(load, cables, sharing, forces, reference):
-    """Write places with derivatives, and the cables' forces, of a reference with its attitude.
-
-    Returns whether all constraints of the allocation are kept.
-    """
-    kept = True
-    r = load.wanted_rotation
+def plan_wrench(load, reference):
+    """Write the planned wrench of a reference with its attitude, and its derivatives."""
     w = load.wanted_rates[0]
     alpha = load.wanted_rates[1]
     jerk = load.wanted_rates[2]
-    for order in range(3):
+    for order in range(3 if load.feed_reference > 0.0 else 1):
         wrench = load.wrench[order]
-        if order > 0 and load.feed_reference == 0.0:
-            forces[order] = 0.0
-            continue
         put(wrench, planned_force(load, reference, order))
         asked = rotate(load.inertia, rotate(load.givable, load.wanted_rates[1 + order]))
         put(wrench[3:], add(asked, gyroscopic(load.inertia, w, alpha, jerk, order)))
-        if len(sharing.binding) == 0:
-            share_out(sharing.shares, wrench, order, forces[order])
-        elif order == 0:
-            kept = spread_out(sharing, cables[0].least_tension, r[2], wrench, forces[0])
+
+
+@compiled()
+def share_evenly(load, sharing, forces):
+    """Write the cables' forces for the planned wrench, with their derivatives."""
+    for order in range(3):
+        if order == 0 or load.feed_reference > 0.0:
+            share_out(sharing.shares, load.wrench[order], order, forces[order])
         else:
-            spread_rate(sharing, wrench, order, forces[order])
+            clear(forces[order])
+
+
+@compiled()
+def share_apart(load, cables, sharing, forces):
+    """Write the same with the least tensions and distances, and whether these are kept."""
+    least = cables[0].least_tension
+    if not spread_out(sharing, least, load.wanted_rotation[2], load.wrench[0], forces[0]):
+        load.unkept = 1.0
+    for order in range(1, 3):
+        if load.feed_reference > 0.0:
+            spread_rate(sharing, load.wrench[order], order, forces[order])
+        else:
+            clear(forces[order])
+
+
+@compiled()
+def write_places(load, cables, forces, reference):
+    """Write places with derivatives, and the cables' forces in the world."""
+    r = load.wanted_rotation
+    w = load.wanted_rates[0]
+    alpha = load.wanted_rates[1]
     for i in range(len(cables)):
         cable = cables[i]
         s, s1, s2 = unit_rates(forces[0, i], forces[1, i], forces[2, i])
@@ -80,7 +97,6 @@ def plan_places(load, cables, sharing, forces, reference):
         put(cable.place[1], add(reference[1], rotate(r, v)))
         put(cable.place[2], add(reference[2], rotate(r, a)))
         put(cable.force[0], rotate(r, forces[0, i]))
-    return kept
 
 
 @compiled()
@@ -101,15 +117,12 @@ def planned_force(load, reference, order):
 
 
 @compiled()
-def look_for_places(load, cables, sharing, forces, bodies, present):
+def look_for_places(load, cables, forces, bodies, present):
     """Write how far the drones are from the places of the present reference, and the shift.
 
-    The planned accelerations and forces stay. Returns whether all constraints are kept.
+    The planned accelerations and forces, which `along` keeps, stay.
     """
-    for i in range(len(cables)):  # their fields are free until the forces are known
-        put(cables[i].along[0], cables[i].force[0])
-        put(cables[i].along[1], cables[i].place[2])
-    kept = plan_places(load, cables, sharing, forces, present)
+    write_places(load, cables, forces, present)
     mean = 0.0
     speed = 0.0
     share = 1.0 / len(cables)
@@ -129,7 +142,6 @@ def look_for_places(load, cables, sharing, forces, bodies, present):
     r = load.wanted_rotation
     put(load.shift[0], rotate(r, rotate(load.compliance, rotate_back(r, load.settled))))
     put(load.shift[1], rotate(r, rotate(load.compliance, rotate_back(r, load.growth))))
-    return kept
 
 
 @compiled()

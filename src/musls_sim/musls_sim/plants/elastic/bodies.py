@@ -28,7 +28,12 @@ from musls_description.numerics.vectors import (
     sub,
     turn_inertia,
 )
-from musls_description.system.obstacles import depth_and_normal
+from musls_description.system.obstacles import (
+    at_rest,
+    depth_and_normal,
+    surface_velocity,
+    way_on_surface,
+)
 from musls_sim.plants.elastic.state import (
     NOTHING,
     bodies_of,
@@ -363,7 +368,7 @@ def push_corner(t, corner, place, flow, dh):
     surface = solids_of(t)[corner.surface]
     depth, n = depth_and_normal(surface, place)
     depth = depth + corner.rounding
-    flow = sub(flow, surface.velocity)
+    flow = sub(flow, surface_velocity(surface, place))
     rise = dot(flow, n)
     up, damp, slope = press(corner.stiffness, corner.damping, corner.set_in, depth, rise, dh)
     corner.normal_force = up
@@ -371,11 +376,11 @@ def push_corner(t, corner, place, flow, dh):
     corner.slipping = 0.0
     if up == 0.0:
         return NOTHING
-    place = sub(place, surface.shift)
     if corner.active == 0.0:  # it touches within this step: stuck where it is before the stage
-        put(corner.anchor, add_scaled(place, -dh, flow))
+        put(corner.anchor, at_rest(surface, add_scaled(place, -dh, flow)))
         corner.active = 1.0
-    drag = add_scaled(scale(-damp, flow), corner.stiffness, sub(corner.anchor, place))
+    way = way_on_surface(surface, corner.anchor, place)
+    drag = add_scaled(scale(-damp, flow), corner.stiffness, way)
     across = add_scaled(drag, -dot(drag, n), n)
     size = norm(across)
     limit = t.ground_friction * up
@@ -444,8 +449,8 @@ def settle_corner(t, corner, place):
         surface = solids_of(t)[corner.surface]
         _, n = depth_and_normal(surface, place)
         across = add_scaled(corner.force, -dot(corner.force, n), n)
-        held = sub(place, surface.shift)
-        put(corner.anchor, add_scaled(held, 1.0 / corner.stiffness, across))
+        slipped = add_scaled(place, 1.0 / corner.stiffness, across)
+        put(corner.anchor, at_rest(surface, slipped))
 
 
 @compiled()
@@ -490,7 +495,7 @@ def corner_error(t, corner, place, flow, shift, losses, dh):
     surface = solids_of(t)[corner.surface]
     depth, n = depth_and_normal(surface, place)
     depth = depth + corner.rounding
-    rise = dot(sub(flow, surface.velocity), n)
+    rise = dot(sub(flow, surface_velocity(surface, place)), n)
     up, _, _ = press(corner.stiffness, corner.damping, corner.set_in, depth, rise, dh)
     linear = corner.normal_force - corner.slope * dot(shift, n)
     if (corner.normal_force > 0.0) != (corner.touched > 0.0):

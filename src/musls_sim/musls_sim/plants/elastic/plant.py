@@ -131,7 +131,7 @@ class ElasticPlant(Engine):
         obstacles: Sequence[AnyObstacle] = (),
         contact: Collection[str] = TOUCHING,
         accuracy: float = 0.0,
-        velocities_enu_m_s: Array | None = None,
+        twists: Array | None = None,
     ) -> None:
         """Build the tables in the start configuration.
 
@@ -145,8 +145,9 @@ class ElasticPlant(Engine):
         `segments` are per cable of a slung load, by default the number of links. `drives` says
         which anchors are pushed. Rotor speeds, (n_drones, n_rotors), are 0 by default; a ground
         height of None means no ground; `contact` is `physics.contact`, `accuracy` that of
-        `physics`, for which steps become shorter (0: they do not). `velocities_enu_m_s`: of load
-        and drones in a configuration, (1 + n_drones, 3), 0 by default.
+        `physics`, for which steps become shorter (0: they do not). `twists`: angular
+        velocity and velocity of load and drones in a configuration, world, (1 + n_drones, 6), 0 by
+        default.
         """
         Plant.__init__(self, system, physics_step_s or CONTROL_PERIOD_S, gravity_m_s2)
         lines = [line_of(k, ea_n, damping_n_s, ei_n_m2) for k in system.cables]
@@ -162,9 +163,10 @@ class ElasticPlant(Engine):
             by_rate=driven_by_rate(system, drives or RigSpec()),
             loaded=system.load is not None,
         )
-        if velocities_enu_m_s is not None and velocities_enu_m_s.any():
-            for body, velocity in zip(rig.bodies, velocities_enu_m_s, strict=True):
-                body.velocity_enu_m_s = velocity
+        if twists is not None and twists.any():
+            for body, twist in zip(rig.bodies, twists, strict=True):
+                body.omega_enu_rad_s = twist[:3]
+                body.velocity_enu_m_s = twist[3:]
             for moving in rig.cables:
                 move_along(moving, rig.bodies)
         for body in rig.bodies:
@@ -427,7 +429,6 @@ def build(setup: PlantSetup) -> ElasticPlant:
         return make(start)
     assert setup.hanging is not None  # every formation has one
     if start.kind == "ground":
-        hanging = setup.hanging
-        return make(hanging.on_ground, velocities_enu_m_s=hanging.on_ground_velocities_m_s)
+        return make(setup.hanging.on_ground, twists=setup.hanging.on_ground_twists)
     rest = setup.hanging.rest
     return make(rest.configuration, rotor_speed_rad_s=trim_speeds_rad_s(system, rest))

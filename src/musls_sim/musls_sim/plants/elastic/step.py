@@ -271,9 +271,9 @@ def _begin_bodies(t, losses, dh):
 
 
 @compiled()
-def _assemble_cable(t, cable, losses, dh):
+def _assemble_cable(t, cable, losses, dh, guessed):
     """Equations of a cable, eliminated down to those of its bodies and shafts."""
-    assemble_cable(t, cable, losses, dh)
+    assemble_cable(t, cable, losses, dh, guessed)
     if cable.bends:
         assemble_bending(t, cable, losses, dh)
         twist_bodies(t, cable)
@@ -289,8 +289,8 @@ def _assemble_cable(t, cable, losses, dh):
 
 
 @compiled()
-def _assemble(t, losses, dh, share):
-    """All equations of a stage, those of the cables eliminated."""
+def _assemble(t, losses, dh, share, guessed):
+    """All equations of a stage, those of the cables eliminated, in positions guessed or not."""
     external_wrenches(t, stage_speed_of(t))
     losses.cables = losses.ground = losses.air = losses.drives = losses.switched = 0.0
     _begin_bodies(t, losses, dh)
@@ -304,7 +304,7 @@ def _assemble(t, losses, dh, share):
     for shaft in shafts_of(t):
         unknowns[shaft.dof].value = shaft.right
     for cable in cables_of(t):
-        _assemble_cable(t, cable, losses, dh)
+        _assemble_cable(t, cable, losses, dh, guessed)
 
 
 @compiled()
@@ -354,7 +354,7 @@ def solve_stage(t, dh, share, iterations):
                 return iteration
             if not math.isfinite(worst):
                 return 0
-        _assemble(t, losses, dh, share)
+        _assemble(t, losses, dh, share, iteration == 0)
         if not solve_envelope(matrix_of(t), unknowns_of(t), t.n_dofs):
             return 0
         # Newton's method may go round in circles between slack and taut: half a step breaks them.

@@ -613,8 +613,10 @@ def build(setup: PlantSetup) -> MasslessPlant:
     hanging = setup.hanging
     assert hanging is not None  # such a flight begins in formation
     if setup.start.kind == "ground":
-        velocities = hanging.on_ground_velocities_m_s
-        return make(BodyMotion.of(*hanging.on_ground.bodies(system), velocities))
+        twists = hanging.on_ground_twists
+        standing = BodyMotion.of(*hanging.on_ground.bodies(system), twists[:, 3:])
+        standing.omega_enu_rad_s = twists[:, :3]
+        return make(standing)
     rest = hanging.on_massless_cables
     return make(BodyMotion.of(*rest.bodies), rotor_speed_rad_s=trim_speeds_rad_s(system, rest))
 

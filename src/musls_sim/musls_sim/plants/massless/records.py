@@ -27,6 +27,7 @@ from musls_sim.plants.rigid_body import (
     contact_step_s,
     corner_records,
     feet_constants,
+    impact_constants,
     rotor_records,
     surfaces_of,
 )
@@ -152,6 +153,7 @@ LAYOUT = Layout(
         Number("restitution", float, "see `MasslessPlant`"),
         Number("step", float, "longest step in the air [s]"),
         Number("contact_step", float, "longest step near surfaces [s]"),
+        Number("impact_step", float, "longest step where a corner can be deep in one [s]"),
         Number("tension_noise", float, "tension that counts as none [N]"),
         Number("wind", (float, 3), "velocity of the air [m/s]"),
         Number("happened", int, "events in the period"),
@@ -268,6 +270,11 @@ def build_records(
     shared = system.n_cables if system.formation is None else 0
     solids = surfaces_of(ground_height_enu_m, obstacles)
     corners_m = [_corners_m(part) for part in parts]
+    standing = [
+        (part.mass_kg or 0.0, _turning(part), own_m)
+        for part, own_m in zip(parts, corners_m, strict=True)
+        if len(own_m)
+    ]
     corners = corner_records(corners_m, len(solids))
     bodies = np.zeros(len(parts), BODY)
     first = 0
@@ -287,11 +294,8 @@ def build_records(
             "friction": system.ground_friction,
             "restitution": restitution,
             "step": step_s,
-            "contact_step": min(
-                contact_step_s(p.mass_kg or 0.0, _turning(p), own_m)
-                for p, own_m in zip(parts, corners_m, strict=True)
-                if len(own_m)
-            ),
+            "contact_step": min(contact_step_s(*part) for part in standing),
+            "impact_step": min(impact_constants(*part)[1] for part in standing),
             "tension_noise": NOISE * bodies["mass"].sum() * gravity_m_s2,
             "wind": np.nan,
             "bodies": bodies,
@@ -329,7 +333,9 @@ def _write_body(
     if inertia.any():  # a point mass does not turn
         body["inverse_inertia"] = np.linalg.inv(inertia)
     if len(corners_m):
-        body["stiffness"], body["damping"] = feet_constants(mass_kg, _turning(part), corners_m)
+        turning = _turning(part)
+        body["stiffness"], body["damping"] = feet_constants(mass_kg, turning, corners_m)
+        body["impact_damping"], _ = impact_constants(mass_kg, turning, corners_m)
     body["radius"] = np.linalg.norm(corners_m, axis=1).max(initial=0.0)
     body["first_corner"] = first_corner
     body["corners"] = corners

@@ -129,7 +129,9 @@ def step_length(t, near):
         load += c.tension * c.load_spin
         fastest2 = max(fastest2, c.tension * c.drone_spin)
     fastest2 = max(fastest2, load)
-    h = min(t.step, t.contact_step) if near else t.step
+    h = t.step
+    if near != 0:
+        h = min(h, t.contact_step if near == 1 else t.impact_step)
     return min(h, TURN / math.sqrt(fastest2)) if fastest2 > 0.0 else h
 
 
@@ -178,7 +180,7 @@ def end_step(t, h, near):
         c.peak = max(c.peak, c.tension)
         for k in range(3):
             c.impulse[k] += 0.5 * h * (c.begin_force[k] + c.tension * c.along[k])
-    if near:
+    if near != 0:
         settle_corners(bodies_of(t), corners_of(t), solids_of(t), t.friction)
     if t.rigid == 0:
         project(t)

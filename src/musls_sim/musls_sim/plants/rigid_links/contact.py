@@ -89,9 +89,8 @@ def find_contacts(t, h):
                 change = acceleration_at(body, arm)
                 _, up, across = corner_then(body, edge, surface, change, h)
                 edge.share = friction_share(t.friction, up, across)
-            flow = sub(velocity, surface.velocity)
-            held = sub(place, surface.shift)
-            if depth > 0.0 and corner_force(body, edge, held, flow, depth, normal)[0] > 0.0:
+            up, _ = corner_force(body, edge, surface, place, velocity, depth, normal)
+            if depth > 0.0 and up > 0.0:
                 edge.pushes = 1
             touches = True
     t.touches = 1 if touches else 0
@@ -109,9 +108,7 @@ def corner_then(body, edge, surface, change, h):
     velocity = add_scaled(velocity, h, add(turning, change))
     place = add_scaled(add(body.position, arm), 0.5 * h, velocity)
     depth = edge.level - dot(edge.normal, place)
-    flow = sub(velocity, surface.velocity)
-    held = sub(place, surface.shift)
-    up, across = corner_force(body, edge, held, flow, depth, edge.normal)
+    up, across = corner_force(body, edge, surface, place, velocity, depth, edge.normal)
     return depth, up, across
 
 

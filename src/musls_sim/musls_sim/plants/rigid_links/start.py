@@ -105,10 +105,14 @@ def build(setup: PlantSetup) -> RigidLinksPlant | GazeboPlant | BridgedPlant:
         plant.start_moving(_rates_of(plant, motion))
     elif start.kind == "ground":
         assert hanging is not None
-        velocities = hanging.on_ground_velocities_m_s
-        if velocities.any() and not np.ptp(velocities, axis=0).any():  # all on one deck
+        twists = hanging.on_ground_twists
+        places, _ = hanging.on_ground.bodies(system)
+        turning = twists[:, :3]
+        carried = twists[0, 3:] + np.cross(turning[0], places - places[0])
+        on_one_deck = np.allclose(turning, turning[0]) and np.allclose(twists[:, 3:], carried)
+        if twists.any() and on_one_deck:
             rates = np.zeros_like(plant.velocities)
-            rates[3:6] = velocities[0]
+            rates[:6] = twists[0]
             plant.start_moving(rates)
     return plant
 

@@ -21,13 +21,16 @@ from musls_control.chain import (
 from musls_control.controllers import Controller, ControlLevel
 from musls_control.controllers.payload.cable_law import LAW as CABLE_LAW
 from musls_control.controllers.payload.cable_law import (
-    cables_of,
-    commands_of,
-    load_of,
-    payload_step,
+    command_drones,
+    hold_places,
+    look_at_load,
+    open_law,
+    place_drones,
+    turn_cables,
 )
 from musls_control.controllers.payload.controller import PayloadController, RodController
 from musls_control.controllers.payload.load_law import LOAD, attitude_reference
+from musls_control.controllers.payload.places import share_apart, share_evenly
 from musls_control.controllers.payload.rods import rod_commands
 from musls_control.controllers.rotortm import (
     LAW,
@@ -40,11 +43,12 @@ from musls_control.px4.cascade import step_drones
 from musls_control.reference import Reference
 from musls_description.numerics.arrays import Array
 from musls_description.numerics.compiled import CompiledStage, compiled
-from musls_description.numerics.records import address_of, record_beyond
+from musls_description.numerics.records import record_beyond
 from musls_description.numerics.vectors import add, put, sub
 from musls_sim.session.compiled_stages import fields
 from musls_sim.session.compiled_stages.fields import REFERENCE
 from musls_sim.session.compiled_stages.world import COMMAND_COLUMNS, world_at
+from musls_sim.session.loop import Parts
 
 
 @CompiledStage
@@ -240,21 +244,71 @@ def reference_of(w, ahead):
     return fields.reference(w)[min(in_plan, w.reference_rows - 1)]
 
 
+@compiled()
+def payload_law(w):
+    """All records of the law of a `PayloadController`."""
+    return open_law(record_beyond(w, w.law, CABLE_LAW))
+
+
 @CompiledStage
-def fly_payload(address):
+def begin_payload(address):
+    """Errors of the load and disturbances of `PayloadController`."""
+    w = world_at(address)
+    now = reference_of(w, 0)
+    law = payload_law(w)
+    load = law.load[0]
+    coming = reference_of(w, round(load.ahead_s / w.period)).derivatives
+    if load.observes_drones == 0.0:
+        drones = fields.attitude(w)
+        for k in range(w.n_drones):
+            put(law.cables[k].unmodelled, drones[k].unmodelled_force)
+    look_at_load(law, fields.bodies(w), now.derivatives, now.tilt, coming)
+
+
+@CompiledStage
+def share_payload(address):
+    """Forces of the cables for the planned wrench."""
+    law = payload_law(world_at(address))
+    share_evenly(law.load[0], law.sharing, law.forces)
+
+
+@CompiledStage
+def spread_payload(address):
+    """The same, with the least tensions and distances."""
+    law = payload_law(world_at(address))
+    share_apart(law.load[0], law.cables, law.sharing, law.forces)
+
+
+@CompiledStage
+def place_payload(address):
+    """Places of the drones, and the wrench of the present reference."""
+    w = world_at(address)
+    now = reference_of(w, 0)
+    place_drones(payload_law(w), now.derivatives, now.tilt)
+
+
+@CompiledStage
+def hold_payload(address):
+    """Forces of drones whose places are fed back."""
+    w = world_at(address)
+    hold_places(payload_law(w), fields.bodies(w), reference_of(w, 0).derivatives)
+
+
+@CompiledStage
+def turn_payload(address):
+    """Forces of drones whose cables' directions are fed back."""
+    w = world_at(address)
+    turn_cables(payload_law(w), fields.bodies(w))
+
+
+@CompiledStage
+def end_payload(address):
     """Forces, yaws and moments of `PayloadController`."""
     w = world_at(address)
     output = fields.asked(w)
-    now = reference_of(w, 0)
-    law = record_beyond(w, w.law, CABLE_LAW)
-    coming = reference_of(w, round(load_of(law)[0].ahead_s / w.period)).derivatives
-    if load_of(law)[0].observes_drones == 0.0:
-        drones = fields.attitude(w)
-        cables = cables_of(law)
-        for k in range(w.n_drones):
-            put(cables[k].unmodelled, drones[k].unmodelled_force)
-    payload_step(address_of(law), fields.bodies(w), now.derivatives, now.tilt, coming)
-    commands = commands_of(law)
+    law = payload_law(w)
+    command_drones(law, fields.bodies(w))
+    commands = law.commands
     for k in range(w.n_drones):
         put(output[k], commands[k].force)
         output[k, 3] = commands[k].yaw
@@ -296,10 +350,21 @@ def fly_rotortm_rods(address):
     structure_commands(law, shares, load, reference, fields.asked(w)[:, :4])
 
 
-LAWS: dict[type[Controller], CompiledStage] = {
-    PayloadController: fly_payload,
-    RodController: fly_payload_rods,
-    RotorTmCables: fly_rotortm,
-    RotorTmRods: fly_rotortm_rods,
+def law_of(controller: Controller) -> Parts:
+    """Compiled stages of a controller, none for one of another class than ours.
+
+    A class derived from one of ours has code of its own.
+    """
+    if type(controller) is PayloadController:
+        if not controller.holds_places:
+            return begin_payload, turn_payload, end_payload
+        share = spread_payload if controller.keeps_apart else share_payload
+        return begin_payload, share, place_payload, share, hold_payload, end_payload
+    return _LAWS.get(type(controller), ())
+
+
+_LAWS: dict[type[Controller], Parts] = {
+    RodController: (fly_payload_rods,),
+    RotorTmCables: (fly_rotortm,),
+    RotorTmRods: (fly_rotortm_rods,),
 }
-"""Controllers in compiled code; a class derived from one of them has code of its own."""

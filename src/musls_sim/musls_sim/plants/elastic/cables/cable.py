@@ -88,11 +88,16 @@ def _stretch(segment, a, b, feed):
 
 
 @compiled(inlined=True)
-def _pull(cable, laws, segment, a, b, feed, faster, since):
-    """Tension and stiffness of a segment between two points, about which it is linear."""
+def _pull(cable, laws, segment, a, b, feed, faster, since, guessed):
+    """Tension and stiffness of a segment between two points, about which it is linear.
+
+    Points that are `guessed` are off by more than a segment of little tension is stretched: it is
+    linear as in the state, else it would be slack in every guess, and taut in no solution.
+    """
     direction, length, rate, strain, strain_rate = _stretch(segment, a, b, feed)
+    was_taut = guessed and segment.taut > 0.0
     tension, _, slope = axial_law(
-        cable.axial, laws, segment.memory, strain, strain_rate, faster, since
+        cable.axial, laws, segment.memory, strain, strain_rate, faster, since, was_taut
     )
     if segment.alive == 0.0:
         tension = slope = 0.0
@@ -175,8 +180,8 @@ def sum_of(a, b):
 
 
 @compiled()
-def assemble_cable(t, cable, losses, dh):
-    """Tensions, inertia, weight, air and ground of a cable."""
+def assemble_cable(t, cable, losses, dh, guessed):
+    """Tensions, inertia, weight, air and ground of a cable; `guessed` as in `_pull`."""
     nodes = nodes_of(t)
     segments = segments_of(t)
     rows = rows_of(t)
@@ -200,7 +205,7 @@ def assemble_cable(t, cable, losses, dh):
         if i < cable.segments:
             segment = segments[cable.first_segment + i]
             far = nodes[cable.first_node + i + 1]
-            _pull(cable, laws, segment, node.stage, far.stage, feed, faster, t.since)
+            _pull(cable, laws, segment, node.stage, far.stage, feed, faster, t.since, guessed)
             block = _stiffness_block(segment)
             pull = scale(segment.tension, segment.direction)
             ahead = scale(segment.alive, segment.direction)
@@ -251,7 +256,7 @@ def tension_error(t, cable, losses, dh):
         linear = segment.tension
         _, _, _, strain, strain_rate = _stretch(segment, a.stage, b.stage, feed)
         tension, elastic, _ = axial_law(
-            cable.axial, laws, segment.memory, strain, strain_rate, faster, t.since
+            cable.axial, laws, segment.memory, strain, strain_rate, faster, t.since, False
         )
         worst = max(worst, abs(tension - linear))
         largest = max(largest, abs(linear))

@@ -256,10 +256,11 @@ def _own(axial, memory, strain, strain_rate, dt):
 
 
 @compiled(inlined=True)
-def axial_law(axial, laws, memory, strain, strain_rate, faster, since):
+def axial_law(axial, laws, memory, strain, strain_rate, faster, since, was_taut):
     """Tension of a segment with damping, the part that stores energy, and its slope by the strain.
 
     The strain's rate follows the strain `faster` times, 1 / (d h); the memory is `since` old [s].
+    `was_taut`: it goes on to carry, be it by pushing, as a guess of what it does at another strain.
     """
     if axial.own_law != 0:
         more = strain + SMALL_STRAIN
@@ -281,7 +282,7 @@ def axial_law(axial, laws, memory, strain, strain_rate, faster, since):
     slope += axial.damping * faster
     if axial.slack == 1:
         elastic = max(elastic, 0.0)
-        if tension <= 0.0:
+        if tension <= 0.0 and not was_taut:
             tension = 0.0
             slope = 0.0
     return tension, elastic, slope
