@@ -46,6 +46,10 @@ MOST_WORLDS = 0.5
 STEADIEST = 3
 """Formations of a fleet that are flown in the model that was asked for, one after the other."""
 
+WIDE = 1
+"""Formations that are flown after these whose cone is not the narrowest of their length, where one
+may be lost."""
+
 MOST_FLIGHTS = 64
 """Flights that are made at once, where there are cores for them."""
 
@@ -491,11 +495,24 @@ class _Selection:
                     Rejection(best.airframe, best.number, why, best.cost_kg, best, flown=True)
                 )
                 continue
-            kept.append(sorted(good, key=lambda one: _off_m(outcomes[one.name]))[:STEADIEST])
+            good.sort(key=lambda one: _off_m(outcomes[one.name]))
+            kept.append(self._worth_flying(good))
         if self.question.fixed.controller or self.required.survives_one:
             return kept
         # Another controller where the first does not keep what is required in the whole flight.
         return [[*designs, replace(designs[0], controller=OTHER)] for designs in kept]
+
+    def _worth_flying(self, steadiest: Sequence[Design]) -> list[Design]:
+        """The steadiest designs; where one may be lost, narrow cones first, which leave thrust."""
+        if not self.required.survives_one:
+            return list(steadiest[:STEADIEST])
+        narrowest: dict[float, float] = {}
+        for one in steadiest:
+            cone_deg = narrowest.get(one.length_m, one.cone_deg)
+            narrowest[one.length_m] = min(cone_deg, one.cone_deg)
+        narrow = [one for one in steadiest if one.cone_deg == narrowest[one.length_m]]
+        wide = [one for one in steadiest if one.cone_deg > narrowest[one.length_m]]
+        return [*narrow[:STEADIEST], *wide[:WIDE]]
 
     def _losses(
         self, designs: Sequence[Design], flights: Sequence[Sequence[Outcome]]
