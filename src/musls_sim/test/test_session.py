@@ -168,6 +168,17 @@ def test_a_rope_that_would_have_parted_makes_the_flight_doubtful(model):
     assert found[0].what.endswith("more than it holds (material = cord (1.06 N)), and did not part")
 
 
+@pytest.mark.parametrize("model", ["rigid_links", "elastic"])
+def test_a_rope_that_parts_is_not_told_to_hold(model):
+    weak = "system.cables.elastic.break_force_n=8.0"
+    with Session(scenario("start=air", f"cable_model={model}", weak)) as session:
+        for _ in range(50):
+            session.inputs.wrench_enu[0, 5] = -30.0
+            session.advance(1)
+        kinds = {event.kind for event in session.events.happened}
+    assert "cable_broken" in kinds and "doubtful" not in kinds
+
+
 def test_an_elastic_rope_parts_where_its_material_does():
     with pytest.raises(
         ConfigError, match=r"cables\.0\.material = cord \(1\.06 N\): the cable would"

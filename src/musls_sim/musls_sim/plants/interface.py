@@ -605,6 +605,10 @@ class Plant(TiedToMemory):
         """Distance and relative speed of an open hook and its place on the load [m, m/s]."""
         return np.inf, np.inf
 
+    def parts_at_n(self, cable: int) -> float | None:
+        """Tension at which a cable (from 0) parts; None: it holds whatever it is pulled with."""
+        return None
+
     def local_state(self) -> LocalState:
         """Coordinates around the present state, for linear models.
 

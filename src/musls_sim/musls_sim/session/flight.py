@@ -177,6 +177,8 @@ class Flight(Loop):
             peak_n = self.max_tension_n[i]
             if strength_n is None or peak_n <= OVERLOAD * strength_n or i in self._overloaded:
                 continue
+            if self.plant.parts_at_n(i) is not None:
+                continue
             self._overloaded |= {i}
             what = (
                 f"cable_{i + 1} is pulled with {peak_n:.4g} N, more than it holds "

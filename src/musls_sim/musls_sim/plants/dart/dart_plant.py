@@ -175,6 +175,10 @@ class DartPlant(RigidLinksPlant):
         collect(system, self.period_s)
         self._periods += 1
 
+    def parts_at_n(self, cable: int) -> float | None:
+        """Tension at which a cable parts: none does in DART."""
+        return None
+
     def _read(self) -> None:
         """Take DART's coordinates and rates over."""
         set_positions(self.records, self.skeleton.getPositions())

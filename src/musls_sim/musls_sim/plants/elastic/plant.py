@@ -336,6 +336,10 @@ class ElasticPlant(Engine):
         alive = self.segments(cable)["alive"] > 0.0
         return not alive[0] and bool(alive[1:].all())
 
+    def parts_at_n(self, cable: int) -> float | None:
+        """Tension at which a cable (from 0) parts; None: it holds whatever it is pulled with."""
+        return self.system.cables[cable].break_force_n
+
     def hook_gap(self, cable: int) -> tuple[float, float]:
         """See `interface.Plant`; infinitely far as long as the last segment would be taut."""
         place, free = self.nodes_enu_m(cable)[:2]

@@ -369,7 +369,7 @@ class RigidLinksPlant(Plant):
         self.levels.limits = self.records.limits
         self._doubts: set[int] = set()
         self._spurious_before_j = 0.0
-        self._fragile = any(cable.elastic.break_force_n for cable in system.cables)
+        self._fragile = any(self.parts_at_n(i) is not None for i in range(system.n_cables))
         t = self.records
         first_anchor = 1 + system.n_drones
         self.state = PlantState(
@@ -620,9 +620,9 @@ class RigidLinksPlant(Plant):
 
         At the end where it is larger: the links beyond it go on with their joints.
         """
-        for i, cable in enumerate(self.system.cables):
+        for i in range(len(self.system.cables)):
             tension = self.records.peak[i]
-            limit = cable.elastic.break_force_n
+            limit = self.parts_at_n(i)
             if limit is None or tension <= limit:
                 continue
             force = self.state.tension_n[i]
@@ -646,6 +646,10 @@ class RigidLinksPlant(Plant):
         if body < 0:
             return bool(self.records.closings["open"][-1 - body])
         return self.tree.bodies[body].parent < 0
+
+    def parts_at_n(self, cable: int) -> float | None:
+        """Tension at which a cable (from 0) parts; None: it holds whatever it is pulled with."""
+        return self.system.cables[cable].elastic.break_force_n
 
     def hook_gap(self, cable: int) -> tuple[float, float]:
         """Distance and relative speed of an open hook and its place on the load [m, m/s].
