@@ -52,6 +52,11 @@ WORK = (
     Work("elastic cables with a load law", "fly shm_elastic --out {out}/shm_elastic"),
     Work("a load that is flown through a gate", "fly gate --out {out}/gate"),
     Work("the load's controller and estimator", "fly circle_payload --out {out}/payload"),
+    Work(
+        "feedback of the cables' directions, drones kept apart",
+        "fly circle_payload --set controller.feedback=directions --set controller.allocation=qp"
+        " --out {out}/directions",
+    ),
     Work("drones that are lost", "fly quad_survives --out {out}/survives"),
     Work("wind", "fly wind --out {out}/wind"),
     Work("winches", "fly winch_delivery --out {out}/winches"),
