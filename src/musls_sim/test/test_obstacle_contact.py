@@ -133,6 +133,7 @@ def test_load_rests_in_the_corner_of_a_table_and_a_wall(model):
         model, [table, wall], place, Rotation.identity(), velocity_enu_m_s=[2.0, 0.0, 0.0]
     )
     rows = fly(plant, 125)
+    # Massless, steps of 0.7 ms, as in an impact, press it in by 6.1 mm, those of 2.1 ms by 5.9.
     assert rows[:, 0].max() == pytest.approx(0.25 - 0.075, abs=7e-3)
     assert rows[-1, 2] == pytest.approx(place[2], abs=1e-3)
     assert np.abs(rows[-1, 3:6]).max() < 5e-3
