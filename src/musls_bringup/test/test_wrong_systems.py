@@ -338,10 +338,7 @@ WRONG = [
     pytest.param(
         "winch_delivery",
         ["cable_model=rigid_links"],
-        (
-            "cable_model = rigid_links: system winch_drone has winches; only a load with one "
-            "cable to each drone is possible there, choose cable_model: elastic"
-        ),
+        ("cable_model = rigid_links: system winch_drone has winches; choose cable_model: elastic"),
         id="winch on rigid links",
     ),
     pytest.param(

@@ -17,11 +17,11 @@ from musls_description.numerics.compiled import compiled
 from musls_description.numerics.records import record_at
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import SimulationDiverged
+from musls_sim.plants.rigid_links.constraints.slack import steadying
 from musls_sim.plants.rigid_links.integrator import step
 from musls_sim.plants.rigid_links.mechanism import SYSTEM, build_records
 from musls_sim.plants.rigid_links.period import OK, RUNAWAY, TOO_COARSE, check_step
 from musls_sim.plants.rigid_links.plant import RigidLinksPlant
-from musls_sim.plants.rigid_links.slack import steadying
 from musls_sim.plants.rigid_links.step_control import (
     CALM_PERIODS,
     LIMIT,

@@ -57,17 +57,23 @@ from musls_sim.plants.rigid_links.articulated import (
     read3,
     transmitted_force,
 )
-from musls_sim.plants.rigid_links.closing import (
+from musls_sim.plants.rigid_links.constraints.closing import (
     add_closing_forces,
     closings_hold,
     forget_forces,
     reply,
 )
-from musls_sim.plants.rigid_links.contact import (
+from musls_sim.plants.rigid_links.constraints.contact import (
     add_contacts,
     contacts_hold,
     find_contacts,
     power_of_ground,
+)
+from musls_sim.plants.rigid_links.constraints.slack import (
+    begin_slack,
+    end_slack,
+    move_slack,
+    slacks_hold,
 )
 from musls_sim.plants.rigid_links.mechanism import (
     STRETCHED,
@@ -104,7 +110,6 @@ from musls_sim.plants.rigid_links.mechanism import (
     unwind,
 )
 from musls_sim.plants.rigid_links.momentum import add_impulses, keep_momenta, note_momenta
-from musls_sim.plants.rigid_links.slack import begin_slack, end_slack, move_slack, slacks_hold
 
 MAX_EVALUATIONS = 12
 """Largest number of evaluations of the dynamics in a step."""

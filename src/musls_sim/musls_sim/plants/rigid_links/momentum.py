@@ -33,7 +33,7 @@ from musls_sim.plants.rigid_links.articulated import (
     sym_times,
     world_inertia,
 )
-from musls_sim.plants.rigid_links.contact import acceleration_at, soft_force
+from musls_sim.plants.rigid_links.constraints.contact import acceleration_at, soft_force
 from musls_sim.plants.rigid_links.mechanism import (
     bodies_of,
     closings_of,

@@ -34,6 +34,7 @@ from musls_sim.plants.rigid_body import (
     fastest_body,
     near_surface,
 )
+from musls_sim.plants.rigid_links.constraints.slack import keep_slack, rewind_slack
 from musls_sim.plants.rigid_links.integrator import (
     aim,
     begin_step,
@@ -75,7 +76,6 @@ from musls_sim.plants.rigid_links.mechanism import (
     target_of,
 )
 from musls_sim.plants.rigid_links.momentum import sum_motions
-from musls_sim.plants.rigid_links.slack import keep_slack, rewind_slack
 from musls_sim.plants.rigid_links.step_control import settle
 
 OK, TOO_COARSE, RUNAWAY, SPURIOUS_ENERGY, DOUBTFUL, UNBALANCED, NOT_FINITE, AT_STOP = range(8)
