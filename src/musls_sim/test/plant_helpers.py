@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from musls_description.hanging.equilibrium import hanging_equilibrium
+from musls_description.system.slung_system import CableEnd, RigSystem
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion
 from musls_sim.plants.rigid_links.mechanism import set_positions
@@ -128,3 +129,19 @@ def sinking_plant(links, **options):
     set_positions(plant.records, positions)
     plant.start_moving(velocities)
     return plant, speeds
+
+
+def as_rig(system):
+    """A slung load whose cables say where their ends are."""
+    cables = tuple(
+        dataclasses.replace(
+            cable,
+            ends=(
+                CableEnd(body="load", point_m=system.load.cable_attachments_m[i]),
+                CableEnd(body=f"drone_{i + 1}", point_m=system.drones[i].cable_attachment_m),
+            ),
+        )
+        for i, cable in enumerate(system.cables)
+    )
+    load = dataclasses.replace(system.load, cable_attachments_m=())
+    return RigSystem(name="rig", load=load, drones=system.drones, cables=cables)

@@ -1,35 +1,17 @@
 """Massless cables of rigs, several to a body: against slung loads and closed forms."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from massless_rigs import motion_now, random_plant
+from plant_helpers import as_rig
 
 from musls_description.config.errors import ConfigError
-from musls_description.system.slung_system import CableEnd, RigSystem
 from musls_sim.plants.interface import PlantInputs
 from musls_sim.plants.massless.light_lines import MasslessPlant
 from musls_sim.scenario.scenario import load_scenario
 from musls_sim.session.compose import build_plant
 
 G = 9.80665
-
-
-def as_rig(system):
-    """A slung load whose cables say where their ends are."""
-    cables = tuple(
-        dataclasses.replace(
-            cable,
-            ends=(
-                CableEnd(body="load", point_m=system.load.cable_attachments_m[i]),
-                CableEnd(body=f"drone_{i + 1}", point_m=system.drones[i].cable_attachment_m),
-            ),
-        )
-        for i, cable in enumerate(system.cables)
-    )
-    load = dataclasses.replace(system.load, cable_attachments_m=())
-    return RigSystem(name="rig", load=load, drones=system.drones, cables=cables)
 
 
 @pytest.mark.parametrize("n", [1, 3, 7])

@@ -1,15 +1,12 @@
 """Rigs on chains of rigid links: trees and loops, against statics, momenta and other models."""
 
-import dataclasses
-
 import numpy as np
 import pytest
-from plant_helpers import hovering_plant
+from plant_helpers import as_rig, hovering_plant
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.rig_tree import build_rig_tree
 from musls_description.numerics.rotations import matrix
-from musls_description.system.slung_system import CableEnd, RigSystem
 from musls_description.system.system_files import load_system
 from musls_sim.plants.interface import CutCable, PlantInputs, ReleaseHook
 from musls_sim.plants.rigid_links.plant import ChainStart, RigidLinksPlant
@@ -136,22 +133,6 @@ def test_pushed_loops_keep_momentum_energy_and_their_ends_together(make):
     missing = max(ledger["spurious"], ledger["lost"])
     assert missing < 2e-3 * (ledger["kinetic"] + ledger["exchanged"])
     assert gaps_m(plant).max() < 1e-4
-
-
-def as_rig(system):
-    """A slung load whose cables say where their ends are."""
-    cables = tuple(
-        dataclasses.replace(
-            cable,
-            ends=(
-                CableEnd(body="load", point_m=system.load.cable_attachments_m[i]),
-                CableEnd(body=f"drone_{i + 1}", point_m=system.drones[i].cable_attachment_m),
-            ),
-        )
-        for i, cable in enumerate(system.cables)
-    )
-    load = dataclasses.replace(system.load, cable_attachments_m=())
-    return RigSystem(name="rig", load=load, drones=system.drones, cables=cables)
 
 
 def test_a_slung_load_written_as_a_rig_moves_as_before():
