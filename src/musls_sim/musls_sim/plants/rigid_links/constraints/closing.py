@@ -162,10 +162,11 @@ def closings_hold(t):
     pulls = np.zeros(first_links_of(t).shape[0])
     find_pulls(t, pulls)
     find_mobility(t, mobility, missing, pulls)
-    more = np.linalg.solve(mobility, missing)
+    factorise(mobility)
+    solve(mobility, missing)
     find_lightness(t, mobility)
     for k in range(closings.shape[0]):
-        increase(closings[k].force, more[3 * k : 3 * k + 3])
+        increase(closings[k].force, missing[3 * k : 3 * k + 3])
     return False
 
 
@@ -218,8 +219,11 @@ def unit_vector(axis):
 
 
 @compiled()
-def find_lightness(t, mobility):
-    """Find `lightness` of the cables that slide: the acceleration of a slide by a unit force."""
+def find_lightness(t, factor):
+    """Find `lightness` of the cables that slide: the acceleration of a slide by a unit force.
+
+    `factor`: that of the mobility, see `factorise`.
+    """
     bodies = bodies_of(t)
     closings = closings_of(t)
     slacks = slacks_of(t)
@@ -236,11 +240,47 @@ def find_lightness(t, mobility):
         reply(t)
         held = add(read3(up.linear), cross(up.angular, body.arm))
         free = dot(along, sub(read3(body.linear), held))
-        gaps = np.zeros(mobility.shape[0])
+        gaps = np.zeros(factor.shape[0])
         for k in range(closings.shape[0]):
             if closings[k].open == 0:
                 put(gaps[3 * k : 3 * k + 3], gap_acceleration(bodies, closings[k]))
-        slacks[i].lightness = free - np.sum(gaps * np.linalg.solve(mobility, gaps))
+        forward(factor, gaps)
+        for k in range(gaps.shape[0]):  # of W = L L^T what is L^-1 gaps squared
+            free -= gaps[k] * gaps[k]
+        slacks[i].lightness = free
+
+
+# NumPy's solver would take three seconds to compile in every flight of rigid links.
+
+
+@compiled()
+def factorise(matrix):
+    """Replace a symmetric, positive definite matrix by its factor L, W = L L^T (Cholesky)."""
+    for i in range(matrix.shape[0]):
+        for j in range(i + 1):
+            rest = matrix[i, j]
+            for k in range(j):
+                rest -= matrix[i, k] * matrix[j, k]
+            matrix[i, j] = math.sqrt(rest) if i == j else rest / matrix[j, j]
+
+
+@compiled()
+def forward(factor, x):
+    """Replace x by L^-1 x."""
+    for i in range(x.shape[0]):
+        for k in range(i):
+            x[i] -= factor[i, k] * x[k]
+        x[i] /= factor[i, i]
+
+
+@compiled()
+def solve(factor, x):
+    """Replace x by W^-1 x."""
+    forward(factor, x)
+    for i in range(x.shape[0] - 1, -1, -1):
+        for k in range(i + 1, x.shape[0]):
+            x[i] -= factor[k, i] * x[k]
+        x[i] /= factor[i, i]
 
 
 @compiled()
