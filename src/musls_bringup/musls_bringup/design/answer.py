@@ -248,7 +248,7 @@ class Answer(ShownResult):
         if not 1 <= number <= len(self.choices):
             raise ConfigError(f"--pick {number}: there are {len(self.choices)} choices")
         choice = self.choices[number - 1]
-        return Trial(choice.design, choice.worst.trial.wind_deg).data(self.question)
+        return choice.worst.trial.data(self.question)
 
     def scenario(self, number: int = 1) -> Scenario:
         """The flight of a choice (raises ConfigError: there is no such choice)."""

@@ -57,6 +57,6 @@ def scenario_text(question: Question, data: Mapping[str, Any], system: Path, sce
             "wind": data["wind"],
             "strongest": question.strongest_m_s,
             "contingency": data.get("contingency"),
-            "seed": question.seed,
+            "seed": data["seed"],
         },
     )

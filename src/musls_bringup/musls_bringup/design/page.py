@@ -214,7 +214,7 @@ def _command(file: Path, outcome: Outcome, choice: Choice, question: Question) -
     if trial.wind_deg != own.wind_deg:
         mean = question.wind_keys(trial.wind_deg or 0.0)["mean_enu_m_s"]
         words += ["--set", f"wind.mean_enu_m_s={mean}"]
-    if trial.noise:
+    if trial.noise != own.noise:
         words += ["--set", f"seed={question.seed + trial.noise}"]
     if trial.lost is not None:
         words += ["--set", f"events={json.dumps([loss_event(trial.lost)])}"]
