@@ -471,17 +471,7 @@ def rig_on_ground(
     turns = from_yaw(yaws)
     twists = np.zeros((len(at), 6))
     if ground is not None:
-        for row, name in enumerate(("load", *(f"drone_{i + 1}" for i in range(n)))):
-            box = load.collision if row == 0 and load else None
-            if row > 0:
-                box = system.drones[row - 1].collision
-            if box is None:
-                continue
-            _stand(ground, box, name, row, at, turns, twists)
-        for row in rows:
-            knot = system.anchors[row - 1 - n].collision
-            box = Box(size_m=(KNOT_M, KNOT_M, KNOT_M)) if knot is None else knot
-            _stand(ground, box, f"anchor_{row - n}", row, at, turns, twists)
+        _stand(ground, _boxes(system, rows), at, turns, twists)
     ups = rotate(turns, np.tile([0.0, 0.0, 1.0], (len(at), 1)))
     chords = incidence.chords_of(at, turns)
     long = np.linalg.norm(chords, axis=1) / incidence.length_m
@@ -507,15 +497,28 @@ def rig_on_ground(
     return RigOnGround(at, turns, twists, nodes)
 
 
+def _boxes(system: RigSystem, anchors: Sequence[int]) -> dict[int, tuple[str, Box]]:
+    """Names and boxes of what stands on the ground, by rows: load, drones, and these anchors."""
+    boxes = {1 + i: (f"drone_{i + 1}", drone.collision) for i, drone in enumerate(system.drones)}
+    if system.load is not None:
+        boxes[0] = "load", system.load.collision
+    knot = Box(size_m=(KNOT_M, KNOT_M, KNOT_M))
+    for row in anchors:
+        number = row - system.n_drones
+        boxes[row] = f"anchor_{number}", system.anchors[number - 1].collision or knot
+    return boxes
+
+
 def _stand(
-    ground: Ground, box: Box, name: str, row: int, at: Array, turns: Array, twists: Array
+    ground: Ground, boxes: dict[int, tuple[str, Box]], at: Array, turns: Array, twists: Array
 ) -> None:
-    """Put a body on the ground below or above its place; its rows are written."""
-    yaw = float(yaw_of(turns[row : row + 1])[0])
-    x, y, _ = at[row].tolist()
-    at[row], rotation = ground.stand(box, name, x, y, yaw)
-    turns[row] = from_matrix(rotation[None])[0]
-    twists[row] = ground.twist(at[row])
+    """Put bodies on the ground below or above their places; their rows are written."""
+    for row, (name, box) in sorted(boxes.items()):
+        yaw = float(yaw_of(turns[row : row + 1])[0])
+        x, y, _ = at[row].tolist()
+        at[row], rotation = ground.stand(box, name, x, y, yaw)
+        turns[row] = from_matrix(rotation[None])[0]
+        twists[row] = ground.twist(at[row])
 
 
 def _directions(system: RigSystem, places_m: Array) -> Array:
