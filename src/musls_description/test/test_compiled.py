@@ -301,6 +301,79 @@ def test_python_and_compiled_code_call_the_same_function():
     assert applied.from_python.signatures and not applied.from_compiled.signatures
 
 
+def test_stages_call_each_other_by_name_also_from_the_cache(package):
+    package = package()
+    package.write(
+        "stages.py",
+        """\
+        from functools import partial
+
+        from numba import types
+
+        from musls_description.numerics.compiled import CompiledStage, compiled
+        from musls_of_tests import more
+
+        @partial(CompiledStage, gives=types.float64, takes=(types.float64,))
+        def half(address, x):
+            return x / address
+
+        @compiled()
+        def quarter(address, x):
+            return half(address, half(address, x)) if x > 0.0 else more.rare(address)
+
+        @partial(CompiledStage, gives=types.float64, takes=(types.float64,))
+        def whole(address, x):
+            return quarter(address, x) + more.one(address)
+        """,
+    )
+    package.write(
+        "more.py",
+        """\
+        from functools import partial
+
+        from numba import types
+
+        from musls_description.numerics.compiled import CompiledStage
+
+        @partial(CompiledStage, gives=types.float64)
+        def one(address):
+            return 1.0
+
+        @partial(CompiledStage, gives=types.float64, on_demand=True)
+        def rare(address):
+            return -5.0
+        """,
+    )
+    script = textwrap.dedent(
+        """\
+        from musls_description.numerics.code_cache import compiled_files
+        from musls_of_tests import more, stages
+
+        value = stages.whole(2, 8.0)
+        before = compiled_files()
+        more.rare.address
+        print("value", value, stages.whole(2, -1.0), before, compiled_files())
+        """
+    )
+    assert package.run(script) == {"value": (3.0, -4.0, 4, 5)}
+    assert package.run(script) == {"value": (3.0, -4.0, 5, 5)}  # from the cache
+
+
+@compiled()
+def less(x, n):
+    return x - n
+
+
+@compiled()
+def least(x):
+    return less(x, 1) + less(x, 2)
+
+
+def test_a_constant_makes_no_function_of_its_own():
+    assert least(5.0) == 7.0
+    assert len(less.from_compiled.signatures) == 1
+
+
 def test_ctrl_c_while_compiling_is_not_lost(monkeypatch, tmp_path):
     """Where Python drops exceptions, as in the deletion of LLVM's objects and its calls back."""
 

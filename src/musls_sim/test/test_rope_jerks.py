@@ -149,10 +149,11 @@ def test_bends_beyond_180_degrees_are_counted_the_other_way():
     half = np.radians(100.0)
     t.bodies["attitude"][link] = [np.cos(half), 0.0, 0.6 * np.sin(half), 0.8 * np.sin(half)]
     seen = []
-    for turn in (place_bodies, unwind):
-        turn(t.system[0])
-        place_bodies(t.system[0])
-        move_bodies(t.system[0], False)
+    for unwound in (False, True):
+        if unwound:
+            unwind(t.system[0])
+        place_bodies(t.system.ctypes.data)
+        move_bodies(t.system.ctypes.data, False)
         seen.append(t.bodies[["rotation", "position", "velocity", "omega"]].copy())
     for name in seen[0].dtype.names:
         np.testing.assert_allclose(seen[1][name], seen[0][name], atol=1e-12)

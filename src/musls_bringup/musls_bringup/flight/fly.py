@@ -36,7 +36,7 @@ from musls_sim.recording.signals import Asked
 from musls_sim.scenario.scenario import Scenario
 from musls_sim.session.collisions import SeparationWatch
 from musls_sim.session.compiled_stages.control import fly_autopilots
-from musls_sim.session.compiled_stages.world import capture_motion, look_for_contacts
+from musls_sim.session.compiled_stages.world import capture_motion
 from musls_sim.session.guidance import MissionGuidance
 from musls_sim.session.loop import Loop, Observer, Parts
 from musls_sim.session.session import FlightResult, Session
@@ -47,7 +47,7 @@ SLACK_SHARE = 0.05
 COMPILES_S = 0.5
 """A control period that takes longer has compiled something."""
 
-OFTEN_NEEDED: Parts = (capture_motion, look_for_contacts, fly_autopilots)
+OFTEN_NEEDED: Parts = (capture_motion, fly_autopilots)
 """Compiled stages that nearly all flights need in addition to those of their plant, which take as
 long to compile."""
 

@@ -10,17 +10,21 @@ import gc
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+from llvmlite import ir
+from llvmlite.binding import add_symbol
 from numba import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaExperimentalFeatureWarning
 from numba.core.event import Event, Listener, register
-from numba.extending import typeof_impl
+from numba.extending import lower_builtin, models, register_model, typeof_impl
 
 from musls_description.numerics.code_cache import cache_folder, cached_in
 
@@ -84,21 +88,44 @@ class _Garbage(Listener):
         self._compilations = 0
         self._collects = False
 
-    def on_start(self, event: Event) -> None:
-        """A function is compiled, perhaps for another one; numba holds its lock."""
+    def __enter__(self) -> None:
+        """Something is compiled, perhaps for something else; numba's lock is held."""
         if self._compilations == 0:
             self._collects = gc.isenabled()
             gc.disable()
         self._compilations += 1
 
-    def on_end(self, event: Event) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the compilation and collect garbage again after the last one."""
         self._compilations -= 1
         if self._compilations == 0 and self._collects:
             gc.enable()
 
+    def on_start(self, event: Event) -> None:
+        """Begin to compile a function."""
+        self.__enter__()
 
-register("numba:compile", _Garbage())
+    def on_end(self, event: Event) -> None:
+        """End it."""
+        self.__exit__()
+
+
+_GARBAGE = _Garbage()
+register("numba:compile", _GARBAGE)
+
+
+def _with_room(work: Callable[[], Any]) -> Any:
+    """Call a function with 400 kB of Python's stack for what it calls.
+
+    Python 3.11 and later take 16 kB at a time for the frames of calls, and give them back when the
+    first call in them returns: one that a compiler makes a million times just there maps and unmaps
+    memory each time, a tenth of a first start. A frame that says that it is large gets half a
+    megabyte and more.
+    """
+    return work()
+
+
+_with_room.__code__ = _with_room.__code__.replace(co_stacksize=70_000)  # words: of 1 MB the half
 
 
 def compiled(
@@ -151,6 +178,7 @@ class CompiledFunction:
     @functools.cached_property
     def from_python(self) -> Any:
         """Dispatcher of numba's that Python calls."""
+        make_ready(self)
         return self._dispatcher("python", no_cpython_wrapper=False)
 
     @functools.cached_property
@@ -163,9 +191,7 @@ class CompiledFunction:
     @functools.cached_property
     def from_card(self) -> Any:
         """Dispatcher that code for a graphics card calls."""
-        from numba import cuda  # takes half a second, and few have a card
-
-        return cuda.jit(device=True)(self.__wrapped__)  # type: ignore[attr-defined, unused-ignore]
+        return _for_card(self)
 
     def _dispatcher(self, caller: str, **entries: bool) -> Any:
         function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
@@ -187,21 +213,42 @@ class CompiledFunction:
 class CompiledStage:
     """A function of one address (of a record) that compiled code calls by its own address.
 
-    Whoever calls it takes over nothing of its code, so that it is compiled once for all of them:
-    see `records.call_at`, for which it gives nothing back.
+    Whoever calls it takes over nothing of its code, so that it is compiled once for all of them.
+    They call it by name, as any function, or by an address that they are given, see
+    `records.call_at`, for which it takes one address and gives nothing back.
 
     Attributes:
         wait: Waits for another process that compiles it, if there is one.
     """
 
-    def __init__(self, function: Callable[..., Any], gives: types.Type = types.void) -> None:
-        functools.update_wrapper(self, function)  # type: ignore[arg-type, unused-ignore]
-        self._gives = gives
-        self.wait: Callable[[], object] = lambda: None
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        gives: types.Type = types.void,
+        takes: Sequence[types.Type] = (),
+        on_demand: bool = False,
+    ) -> None:
+        """Make it from a function.
 
-    def __call__(self, address: int) -> None:
+        Args:
+            function: The function, of an address and of `takes`.
+            gives: Type that it gives back.
+            takes: Types of its further arguments.
+            on_demand: It is not compiled for its callers: whoever needs it asks for its address
+                before.
+        """
+        functools.update_wrapper(self, function)  # type: ignore[arg-type, unused-ignore]
+        self._signature = gives(types.int64, *takes)
+        self._on_demand = on_demand
+        self.wait: Callable[[], object] = lambda: None
+        self._symbol = f"{function.__module__}.{function.__qualname__}"
+        self._place = np.zeros(1, dtype=np.int64)
+        add_symbol(self._symbol, self._place.ctypes.data)
+        lower_builtin(self, types.VarArg(types.Any))(self._generate_call)
+
+    def __call__(self, address: int, *arguments: float) -> Any:
         """Call it from Python."""
-        self._compiled.ctypes(address)
+        return self._function.ctypes(address, *arguments)
 
     def __reduce__(self) -> str:
         return self.__qualname__  # type: ignore[attr-defined, no-any-return, unused-ignore]
@@ -209,7 +256,29 @@ class CompiledStage:
     @functools.cached_property
     def address(self) -> int:
         """Address of the compiled function in this process; compiles it on first use."""
-        return int(self._compiled.address)
+        return int(self._function.address)
+
+    @functools.cached_property
+    def from_card(self) -> Any:
+        """Dispatcher that code for a graphics card calls."""
+        return _for_card(self)
+
+    @property
+    def is_on_demand(self) -> bool:
+        """Whether it is not compiled for its callers."""
+        return self._on_demand
+
+    def _generate_call(self, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Code that calls it: its address is read when it is called."""
+        word = ir.IntType(64)
+        place = builder.module.globals.get(self._symbol)
+        if place is None:
+            place = ir.GlobalVariable(builder.module, word, self._symbol)
+        gives = signature.return_type
+        result = ir.VoidType() if gives == types.void else context.get_value_type(gives)
+        kind = ir.FunctionType(result, [argument.type for argument in arguments]).as_pointer()
+        called = builder.call(builder.inttoptr(builder.load(place), kind), arguments)
+        return context.get_dummy_value() if gives == types.void else called
 
     def ptx(self, capability: tuple[int, int] = (9, 0)) -> str:
         """Assembly code of the same function for a graphics card, see "Add a compiled stage".
@@ -241,18 +310,105 @@ class CompiledStage:
         return cache_folder(self.__module__) / "stage"
 
     @functools.cached_property
+    def _function(self) -> Any:
+        """The function ready to be called, and all that it calls."""
+        compiled = self._compiled
+        make_ready(self)
+        self._place[0] = compiled.address
+        return compiled
+
+    @functools.cached_property
     def _compiled(self) -> Any:
         self.wait()
         function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
-        make: Any = numba.cfunc(
-            self._gives(types.int64), cache=True, error_model="numpy", fastmath=False
-        )
-        with global_compiler_lock:  # first, as everywhere: numba compiles it while it is made
-            return cached_in(self._folder, lambda: make(function))
+        make: Any = numba.cfunc(self._signature, cache=True, error_model="numpy", fastmath=False)
+        with global_compiler_lock, _GARBAGE:  # numba compiles it while it is made
+            return _with_room(lambda: cached_in(self._folder, lambda: make(function)))
+
+
+def make_ready(function: CompiledFunction | CompiledStage) -> None:
+    """Compile all stages that a function calls by name, or read their code from the cache."""
+    for stage in _stages_of(function, set()):
+        if not stage.is_on_demand:
+            stage.address  # noqa: B018 (compiles it)
+
+
+def _stages_of(function: Any, seen: set[int]) -> Iterator[CompiledStage]:
+    """Stages that a function calls by their names, or that functions do which it calls."""
+    python = function.__wrapped__
+    names = set(_names_in(python.__code__))
+    named = [python.__globals__.get(name) for name in names]
+    modules = [module for module in named if isinstance(module, ModuleType)]
+    in_modules = [getattr(module, name, None) for module in modules for name in names]
+    for called in named + in_modules:
+        if id(called) in seen:
+            continue
+        seen.add(id(called))
+        if isinstance(called, CompiledStage):
+            yield called
+        elif isinstance(called, CompiledFunction):
+            yield from _stages_of(called, seen)
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _names_in(part)
+
+
+def _for_card(function: CompiledFunction | CompiledStage) -> Any:
+    from numba import cuda  # takes half a second, and few have a card
+
+    return cuda.jit(device=True)(function.__wrapped__)  # type: ignore[union-attr, unused-ignore]
+
+
+class _StageType(types.Callable, types.Opaque):  # type: ignore[misc, unused-ignore]
+    """Type of a `CompiledStage` in compiled code: that code calls it by the address it has then."""
+
+    def __init__(self, stage: CompiledStage) -> None:
+        self.stage = stage
+        super().__init__(f"stage {stage._symbol}")
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        """Types of a call, which the arguments are converted to."""
+        return self.stage._signature
+
+    def get_call_signatures(self) -> Any:
+        """All types of calls, and whether there are more."""
+        return (self.stage._signature,), False
+
+    def get_impl_key(self, sig: Any) -> Any:
+        """What the code of a call is known by."""
+        return self.stage
+
+
+register_model(_StageType)(models.OpaqueModel)
+
+
+@typeof_impl.register(CompiledStage)
+def _type_of_stage(stage: CompiledStage, _: Any) -> types.Type:
+    if _CARD.get():
+        return cast(types.Type, numba.typeof(stage.from_card))
+    return _StageType(stage)
+
+
+class _Called(types.Dispatcher):  # type: ignore[misc, unused-ignore]
+    """Type of a `CompiledFunction` in compiled code: constants are arguments like others.
+
+    numba would compile it for each constant that it is called with, True and False, 0, 1 and 2.
+    """
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        """Types of a call."""
+        return super().get_call_type(context, tuple(types.unliteral(a) for a in args), kws)
+
+
+register_model(_Called)(models.OpaqueModel)
 
 
 @typeof_impl.register(CompiledFunction)
 def _type_in_compiled_code(function: CompiledFunction, _: Any) -> types.Type:
     if _CARD.get():
         return cast(types.Type, numba.typeof(function.from_card))
-    return types.Dispatcher(function.from_compiled)
+    return _Called(function.from_compiled)

@@ -11,11 +11,12 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Literal
 
 import numpy as np
 import scipy
+from numba import types
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
@@ -32,7 +33,8 @@ from musls_description.config.schema import (
 )
 from musls_description.config.text_tables import read_table
 from musls_description.numerics.arrays import Array, Records
-from musls_description.numerics.compiled import compiled
+from musls_description.numerics.compiled import CompiledStage, compiled
+from musls_description.numerics.records import address_of, record_at
 from musls_description.numerics.rotations import matrix
 from musls_description.numerics.vectors import (
     add,
@@ -499,6 +501,7 @@ def solid(
         if motion.turns:
             record["turns"] = 1
             turn_solid(record[0], first[3:6], first[9:])
+        move_solid.address  # noqa: B018 (compiles it: few worlds need it)
     return record
 
 
@@ -757,24 +760,26 @@ def begin_motion(solids, motion, period):
 
 @compiled()
 def move_solids(solids, time):
-    """Move the solids that move to where they are at a time since the begin of the period.
-
-    Between its begin and its end shifts and angles follow cubics.
-    """
+    """Move the solids that move to where they are at a time since the begin of the period."""
     for k in range(len(solids)):
-        solid = solids[k]
-        if solid.motion == 0 or solid.period == 0.0:
-            continue
-        for c in range(3):
-            shift, velocity = on_cubic(solid, c, time)
-            solid.shift[c] = shift
-            solid.velocity[c] = velocity
-            solid.position[c] = solid.rest[c] + shift
-        if solid.turns != 0:
-            roll, roll_rate = on_cubic(solid, 3, time)
-            pitch, pitch_rate = on_cubic(solid, 4, time)
-            yaw, yaw_rate = on_cubic(solid, 5, time)
-            turn_solid(solid, (roll, pitch, yaw), (roll_rate, pitch_rate, yaw_rate))
+        if solids[k].motion != 0 and solids[k].period != 0.0:
+            move_solid(address_of(solids[k]), time)
+
+
+@partial(CompiledStage, takes=(types.float64,), on_demand=True)
+def move_solid(address, time):
+    """Move a solid: between begin and end of the period shifts and angles follow cubics."""
+    solid = record_at(address, SOLID)
+    for c in range(3):
+        shift, velocity = on_cubic(solid, c, time)
+        solid.shift[c] = shift
+        solid.velocity[c] = velocity
+        solid.position[c] = solid.rest[c] + shift
+    if solid.turns != 0:
+        roll, roll_rate = on_cubic(solid, 3, time)
+        pitch, pitch_rate = on_cubic(solid, 4, time)
+        yaw, yaw_rate = on_cubic(solid, 5, time)
+        turn_solid(solid, (roll, pitch, yaw), (roll_rate, pitch_rate, yaw_rate))
 
 
 @compiled()

@@ -181,6 +181,8 @@ class CollisionWatch:
 
     def _touched_obstacles(self, own: Records, time_s: float) -> Iterator[Collision]:
         """Load and drones that touch an obstacle now."""
+        if not self.obstacles:
+            return
         n = len(self._names)
         bodies = (own, self._first, self._reach, self._motion)
         noted = self.closest, self._touching[:n], time_s

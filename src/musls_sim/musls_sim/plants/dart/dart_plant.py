@@ -183,9 +183,9 @@ class DartPlant(RigidLinksPlant):
         """Take DART's coordinates and rates over."""
         set_positions(self.records, self.skeleton.getPositions())
         self.records.rate[:] = self.skeleton.getVelocities()
-        system = self.records.system[0]
-        place_bodies(system)
-        move_bodies(system, False)
+        address = self.records.system.ctypes.data
+        place_bodies(address)
+        move_bodies(address, False)
 
     def _note_cable_forces(self) -> None:
         """Forces at the ends of the cables, from those that DART's joints transmit.

@@ -21,10 +21,13 @@ articulated inertia. Which corners push and which slip is found by evaluating ag
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
+from numba import types
 
-from musls_description.numerics.compiled import compiled
+from musls_description.numerics.compiled import CompiledStage, compiled
+from musls_description.numerics.records import address_of, record_at
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -77,6 +80,7 @@ from musls_sim.plants.rigid_links.constraints.slack import (
 )
 from musls_sim.plants.rigid_links.mechanism import (
     STRETCHED,
+    SYSTEM,
     angle_of,
     backwards_of,
     beyond_of,
@@ -122,7 +126,7 @@ the fastest rate there is or 1 rad/s: rate times rate [rad/s^2]."""
 @compiled()
 def step(t, h):
     """Advance by a time step with the inputs held; whether forces are finite."""
-    begin_step(t, h)
+    begin_step(address_of(t), h)
     for turn in range(MAX_EVALUATIONS):
         if not evaluate(t, h):
             return False
@@ -130,7 +134,7 @@ def step(t, h):
         settled &= slacks_hold(t, h, turn)
         if rates_hold(t, h) and settled:
             break
-    end_step(t, h)
+    end_step(address_of(t), h)
     return True
 
 
@@ -149,19 +153,20 @@ def guided_step(t, h):
                 break
         else:
             corrections += 1
-    end_step(t, h)
+    end_step(address_of(t), h)
     return True
 
 
-@compiled()
-def begin_step(t, h):
+@partial(CompiledStage, gives=types.void, takes=(types.float64,))
+def begin_step(address, h):
     """Positions and rotors in the middle of the step, and what is guessed before it."""
+    t = record_at(address, SYSTEM)
     note_momenta(t)
     begin_slack(t, h)
     spin_rotors(speed_of(t), own_command_of(t), rotors_of(t), 0.5 * h)
     move_slack(t, 0.5 * h)
     drift(t, 0.5 * h)
-    place_bodies(t)
+    place_bodies(address)
     move_solids(solids_of(t), t.now + h)
     find_contacts(t, h)
     guess_rates(t, h)
@@ -209,17 +214,18 @@ def rates_hold(t, h):
 @compiled()
 def evaluate(t, h):
     """Accelerations of all coordinates with the present guess of the rates; whether finite."""
-    finite = evaluate_tree(t, h)
-    if closings_of(t).shape[0] != 0 and not closings_hold(t):
-        finite = evaluate_tree(t, h)
+    finite = evaluate_tree(address_of(t), h)
+    if closings_of(t).shape[0] != 0 and not closings_hold(address_of(t)):
+        finite = evaluate_tree(address_of(t), h)
     return finite
 
 
-@compiled()
-def evaluate_tree(t, h):
+@partial(CompiledStage, gives=types.boolean, takes=(types.float64,))
+def evaluate_tree(address, h):
     """The same with the forces at closings as they are."""
+    t = record_at(address, SYSTEM)
     bodies = bodies_of(t)
-    move_bodies(t, True)
+    move_bodies(address, True)
     finite = add_outside(t)
     for k in range(bodies.shape[0]):
         own_inertia(bodies[k], t.gravity)
@@ -265,9 +271,10 @@ def add_outside(t):
     return math.isfinite(total)
 
 
-@compiled()
-def end_step(t, h):
+@partial(CompiledStage, gives=types.void, takes=(types.float64,))
+def end_step(address, h):
     """Update tensions, work, rates and positions after the last evaluation of a step."""
+    t = record_at(address, SYSTEM)
     rate = rate_of(t)
     change = change_of(t)
     last = last_change_of(t)
@@ -295,8 +302,8 @@ def end_step(t, h):
     move_slack(t, 0.5 * h)
     drift(t, 0.5 * h)
     unwind(t)
-    place_bodies(t)
-    move_bodies(t, False)
+    place_bodies(address)
+    move_bodies(address, False)
     keep_momenta(t)
 
 
@@ -449,7 +456,7 @@ def misses(t, h, target, miss):
         slacks[i].rate += h * slacks[i].change
     move_slack(t, h)
     drift(t, h)
-    place_bodies(t)
+    place_bodies(address_of(t))
     for i in range(1, selected.shape[0]):
         body = bodies[selected[i]]
         pose = target[i - 1]
@@ -466,7 +473,7 @@ def misses(t, h, target, miss):
     put(bodies[0].place, kept_place)
     for k in range(bodies.shape[0]):
         put_quaternion(bodies[k].attitude, kept_attitude[k])
-    place_bodies(t)
+    place_bodies(address_of(t))
 
 
 @compiled()

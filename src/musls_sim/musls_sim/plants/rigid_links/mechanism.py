@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import scipy
+from numba import types
 from numpy.typing import NDArray
 
 from musls_description.hanging.tree import Tree
 from musls_description.numerics.arrays import Array
-from musls_description.numerics.compiled import compiled
+from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
 from musls_description.numerics.layout import Field, Layout, Number, Tables
+from musls_description.numerics.records import record_at
 from musls_description.numerics.rotations import (
     from_matrix,
     from_rotation_vector,
@@ -827,9 +830,10 @@ def combined(r, m):
     return x, y, z
 
 
-@compiled()
-def place_bodies(t):
+@CompiledStage
+def place_bodies(address):
     """Rotation and place of all bodies, and the axes of their joints."""
+    t = record_at(address, SYSTEM)
     bodies = bodies_of(t)
     rows = coordinates_of(t)
     angle = angle_of(t)
@@ -941,9 +945,10 @@ def beyond(row, x, y, z):
     return add(add(scale(row[0], x), scale(row[1], y)), scale(row[2], z))
 
 
-@compiled()
-def move_bodies(t, middle):
+@partial(CompiledStage, takes=(types.boolean,))
+def move_bodies(address, middle):
     """Velocities of all bodies, and their swing; `middle`: at the rates amid the step."""
+    t = record_at(address, SYSTEM)
     bodies = bodies_of(t)
     rows = coordinates_of(t)
     rate = middle_rate_of(t) if middle else rate_of(t)

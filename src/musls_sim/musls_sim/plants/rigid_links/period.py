@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
+from numba import types
 
 from musls_control.trajectories.base import smoothstep
 from musls_description.hanging.tree import STOP_RAD
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
+    address_of,
     copy_numbers,
     copy_table,
     record_at,
@@ -94,14 +97,14 @@ MEMORY_S = 1.0
 smooth_share = compiled()(smoothstep)
 
 
-@compiled()
+@partial(CompiledStage, takes=(types.float64,))
 def find_cable_forces(address, h):
     """Find the cables' forces in a state that was set from outside, with the inputs as they are.
 
     The ground carries nothing.
     """
     t = record_at(address, SYSTEM)
-    place_bodies(t)
+    place_bodies(address)
     copy_numbers(middle_rate_of(t), rate_of(t))
     t.touches = 0
     evaluate(t, h)
@@ -162,7 +165,7 @@ def advance_guided(address, h, inputs, limits, poses, load):
     for k in range(count):
         for i in range(6):
             enu[0, i] = inputs[3][0, i] + load[k, i]
-        begin_step(t, h)
+        begin_step(address, h)
         if k == 0:
             off_paths(t, poses[0], off)
         rest_share = (count - 1 - k) / count
@@ -243,8 +246,8 @@ def rewind(t):
     for row in closings_of(t):
         put(row.force, row.begin_force)
     t.ledger = t.begin_ledger
-    place_bodies(t)
-    move_bodies(t, False)
+    place_bodies(address_of(t))
+    move_bodies(address_of(t), False)
     sum_motions(t)
 
 
@@ -343,12 +346,12 @@ def collect(t, period):
             collect_state(bodies[anchors[k]], period, motion[selected.shape[0] + k])
 
 
-@compiled()
+@CompiledStage
 def restart(address):
     """Take over a state that was set from outside and restart the energy balance."""
     t = record_at(address, SYSTEM)
-    place_bodies(t)
-    move_bodies(t, False)
+    place_bodies(address)
+    move_bodies(address, False)
     sum_motions(t)
     collect(t, 0.0)
     kinetic, weight = mechanical_energy(t)

@@ -38,6 +38,7 @@ from musls_sim.plants.interface import (
     SimulationDiverged,
 )
 from musls_sim.plants.rigid_body import TOUCHING, fastest_body
+from musls_sim.plants.rigid_links.constraints.closing import closings_hold
 from musls_sim.plants.rigid_links.mechanism import (
     LAYOUT,
     SHOWN,
@@ -393,7 +394,7 @@ class RigidLinksPlant(Plant):
         self.start_moving(np.zeros(len(t.rate)))
 
     def _records_of(self, tree: Tree) -> tuple[Array, Tables]:
-        return build_records(
+        memory, records = build_records(
             self.system,
             tree,
             gravity_m_s2=self.gravity_m_s2,
@@ -405,6 +406,9 @@ class RigidLinksPlant(Plant):
             even=self.bends_evenly,
             levels=self.levels,
         )
+        if len(records.closings):
+            closings_hold.address  # noqa: B018 (compiles it: few rigs need it)
+        return memory, records
 
     def start_moving(self, rates: Array) -> None:
         """Give all coordinates their rates, before the first step.

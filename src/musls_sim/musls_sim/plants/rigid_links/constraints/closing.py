@@ -24,10 +24,13 @@ what is not determined is shared out with the least energy, as equal elastic cab
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
+from numba import types
 
-from musls_description.numerics.compiled import compiled
+from musls_description.numerics.compiled import CompiledStage, compiled
+from musls_description.numerics.records import record_at
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -46,6 +49,7 @@ from musls_sim.plants.rigid_links.articulated import (
     transmitted_force,
 )
 from musls_sim.plants.rigid_links.mechanism import (
+    SYSTEM,
     bodies_of,
     closings_of,
     coordinates_of,
@@ -144,9 +148,10 @@ def lack(bodies, row):
     return scale(-1.0, add_scaled(change, FADES_RAD_S * FADES_RAD_S, gap))
 
 
-@compiled()
-def closings_hold(t):
+@partial(CompiledStage, gives=types.boolean, on_demand=True)
+def closings_hold(address):
     """Whether the ends of all cables stay at their places; corrects the forces there if not."""
+    t = record_at(address, SYSTEM)
     bodies = bodies_of(t)
     closings = closings_of(t)
     missing = np.zeros(3 * closings.shape[0])

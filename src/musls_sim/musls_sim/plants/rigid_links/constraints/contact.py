@@ -7,6 +7,7 @@ forces act with the place and velocity at the end of the step, linearised, see `
 from __future__ import annotations
 
 from musls_description.numerics.compiled import compiled
+from musls_description.numerics.records import address_of
 from musls_description.numerics.vectors import (
     add,
     add_scaled,
@@ -54,7 +55,7 @@ def find_contacts(t, h):
             low = True
     if not (low or t.near != 0):
         return
-    move_bodies(t, False)
+    move_bodies(address_of(t), False)
     for k in range(bodies.shape[0]):
         put(bodies[k].begin_omega, bodies[k].omega)
         put(bodies[k].begin_velocity, bodies[k].velocity)
