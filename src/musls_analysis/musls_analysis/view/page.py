@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -25,6 +26,7 @@ from musls_analysis.figures.colours import OBSTACLE, colour, label
 from musls_analysis.recordings.recording import LOAD, Recording
 from musls_analysis.scene import Subject, sample
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.code_cache import kept
 from musls_description.system.slung_system import RigSystem
 
 MAX_POINTS = 1200
@@ -82,14 +84,15 @@ def live_figures(
     spec = find_spec("plotly")
     if spec is None or not spec.submodule_search_locations:
         return ""
-    path = Path(spec.submodule_search_locations[0]) / "package_data/plotly.min.js"
-    script = gzip.compress(path.read_bytes(), 4, mtime=0)
+    script = (Path(spec.submodule_search_locations[0]) / "package_data/plotly.min.js").read_bytes()
+    name = f"{hashlib.sha256(script).hexdigest()}.gz"
+    packed = kept(name, lambda: gzip.compress(script, 6, mtime=0))
     data = json.dumps(_data(recordings, shift_s, systems), separators=(",", ":"), allow_nan=False)
     return (
         templates()
         .get_template("interactive.html.j2")
         .render(
-            script=base64.b64encode(script).decode("ascii"),
+            script=base64.b64encode(packed).decode("ascii"),
             data=data.replace("<", "\\u003c"),  # it stands in a script element
         )
     )
