@@ -283,7 +283,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(argv)
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
-    gc.set_threshold(500_000)  # next to nothing is garbage; the default looks for it for 0.5 s
     results.catch()
     protect_streams()
     show_sign_of_life(sys.argv[1:])
