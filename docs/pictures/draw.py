@@ -122,8 +122,9 @@ def folder_of(run: str, runs: Path) -> Path:
 
 def draw_view(view: View, runs: Path, path: Path) -> None:
     """Write the picture of a moment."""
-    from musls_analysis.scene import aligning_shift_s, open_subject, shown_window
+    from musls_analysis.scene import aligning_shift_s, shown_window
     from musls_analysis.view.film import write_png
+    from musls_analysis.view.opened import open_subject
     from musls_analysis.view.picture import NARROW, PictureOptions
 
     subjects = [replace(open_subject(folder_of(view.run, runs)), name=view.run)]

@@ -19,8 +19,8 @@ from PIL import Image
 import musls
 from musls_analysis.figures import style
 from musls_analysis.recordings.recording import RecordedStage
-from musls_analysis.scene import open_subject
 from musls_analysis.view.film import FilmOptions, ffmpeg_program, write_film
+from musls_analysis.view.opened import open_subject
 from musls_analysis.view.picture import PictureOptions, new_canvas, pixels
 
 PART_S, FPS, WORLDS = 7.5, 30, 1000

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from pathlib import Path
 
 import numpy as np
 
 from musls_analysis.comparison.cycles import WHOLE_FLIGHT, cut, stage_windows
-from musls_analysis.recordings.readers import ReadOptions, folder_of_run, read_recording
 from musls_analysis.recordings.recording import (
     DEFAULT_GAP_LIMIT_S,
     LOAD,
@@ -30,10 +28,6 @@ from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import rotate
 from musls_description.system.drone import BOX_FACES, Box, Drone
 from musls_description.system.slung_system import CableEnd, Pulley, RigSystem
-from musls_description.system.system_files import load_system
-from musls_sim.scenario.scenario import load_scenario
-
-DEFAULT_SYSTEM = "x500_trio"
 
 ROTOR_SHARE = 0.73
 """Radius of a rotor disc as a share of half the distance to the next hub, where the description
@@ -246,34 +240,6 @@ class Subject:
         """Interpolated positions of a body's centre of mass at shown times (T, 3)."""
         track = self.recording.bodies[body]
         return self.centre_enu_m(body, resample(track, time_s - self.shift_s, DEFAULT_GAP_LIMIT_S))
-
-
-def open_subject(
-    path: Path,
-    system: str | None = None,
-    reading: ReadOptions | None = None,
-    offsets_m: Mapping[str, Sequence[float]] | None = None,
-) -> Subject:
-    """Read a recording; its geometry is the system's or else that of the scenario beside it.
-
-    Offsets are the recorded points by body or of all "drones".
-    """
-    recording = read_recording(path, reading)
-    places = [body for body, track in recording.bodies.items() if not track.has_attitude]
-    if places:
-        warnings = (*recording.warnings, f"attitude of {', '.join(places)} unknown: drawn level")
-        recording = replace(recording, warnings=warnings)
-    offsets = dict(offsets_m or {})
-    if "drones" in offsets:
-        common = offsets.pop("drones")
-        offsets = dict.fromkeys(recording.drones, common) | offsets
-    folder = folder_of_run(path)
-    scenario = folder / "scenario.yaml"
-    if system or not scenario.is_file():
-        rig = load_system(system or DEFAULT_SYSTEM)
-    else:
-        rig = load_scenario(scenario).system
-    return Subject(recording, rig, folder.stem, offsets)
 
 
 # ---------- Where everything is

@@ -12,8 +12,9 @@ from PIL import Image
 
 from musls_analysis.figures.style import SECOND, colour
 from musls_analysis.recordings.recording import RecordedEvent
-from musls_analysis.scene import Subject, open_subject, sample
+from musls_analysis.scene import Subject, sample
 from musls_analysis.view.film import FilmOptions, ffmpeg_program, write_film, write_png
+from musls_analysis.view.opened import open_subject
 from musls_analysis.view.picture import WIDE, Picture, PictureOptions
 from musls_description.config.errors import ConfigError, MuslsError, whole_file
 from musls_description.system.system_files import load_system

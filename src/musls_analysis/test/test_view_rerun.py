@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from musls_analysis.recordings.recording import RecordedEvent
-from musls_analysis.scene import open_subject, sample
+from musls_analysis.scene import sample
+from musls_analysis.view.opened import open_subject
 from musls_description.config.errors import MuslsError
 from musls_description.system.obstacles import BoxObstacle
 

@@ -17,13 +17,13 @@ from musls_analysis.scene import (
     Subject,
     aligning_shift_s,
     framed_points_enu_m,
-    open_subject,
     sample,
     shown_window,
     stage_at,
     world,
 )
 from musls_analysis.view.chart import TensionScale, round_up, strip_series, tension_scale
+from musls_analysis.view.opened import open_subject
 from musls_analysis.view.picture import WIDE, Picture, Rectangle, camera_on, pixels, place_names
 from musls_description.config.errors import ConfigError
 from musls_description.numerics.rotations import from_roll_pitch_yaw, rotate

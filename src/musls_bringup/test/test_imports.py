@@ -56,7 +56,8 @@ assert not {"scipy.stats", "scipy.optimize", "scipy.interpolate", "matplotlib"} 
 assert Session is musls.Session and "musls_sim.batch.host" in sys.modules
 imported = count.compilations
 musls.rotations.from_yaw(0.1)
-musls.load_scenario("solo")
+musls.load_scenario("circle")
+assert "scipy.optimize" not in sys.modules
 print(imported, count.compilations)
 """
 
@@ -87,6 +88,19 @@ def test_help_brings_no_simulator(words, tmp_path):
 def test_lists_do_not_bring_what_flies_use(words, tmp_path):
     """They name functions of plants and controllers, so that numba has to be there."""
     assert reported(COMMAND.format(words=words.split()), tmp_path) == ["imported", "numba"]
+
+
+ENDED = """\
+import gc, sys
+from musls_bringup.cli import main
+sys.argv = ["musls", "--version"]
+assert main() == 0
+print(gc.get_freeze_count() > 0)
+"""
+
+
+def test_the_end_of_a_command_looks_for_no_garbage(tmp_path):
+    assert reported(ENDED, tmp_path) == ["True"]
 
 
 @pytest.mark.parametrize("name", ["musls", "musls.learning", "musls.recordings", "musls.types"])

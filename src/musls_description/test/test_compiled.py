@@ -283,6 +283,20 @@ def test_caches_of_former_sources_are_deleted_after_a_while(package, tmp_path):
     assert not first.is_dir()
 
 
+def test_what_is_kept_is_made_once(monkeypatch, tmp_path):
+    monkeypatch.setattr(code_cache, "_USERS_FOLDER", str(tmp_path))
+    calls = []
+
+    def make():
+        calls.append(1)
+        return b"made"
+
+    assert [code_cache.kept("a", make), code_cache.kept("a", make)] == 2 * [b"made"]
+    assert len(calls) == 1
+    (tmp_path / code_cache._KEPT / "b").mkdir()  # a place that cannot be written
+    assert code_cache.kept("b", make) == b"made"
+
+
 @compiled()
 def doubled(x):
     return 2.0 * x

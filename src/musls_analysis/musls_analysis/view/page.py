@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from numpy.typing import NDArray
 
 from musls_analysis.comparison.errors import error_table, shown_setpoints
 from musls_analysis.comparison.quantities import owners
@@ -22,6 +26,7 @@ from musls_analysis.figures.colours import OBSTACLE, colour, label
 from musls_analysis.recordings.recording import LOAD, Recording
 from musls_analysis.scene import Subject, sample
 from musls_description.numerics.arrays import Array
+from musls_description.numerics.code_cache import kept
 from musls_description.system.slung_system import RigSystem
 
 MAX_POINTS = 1200
@@ -79,14 +84,15 @@ def live_figures(
     spec = find_spec("plotly")
     if spec is None or not spec.submodule_search_locations:
         return ""
-    path = Path(spec.submodule_search_locations[0]) / "package_data/plotly.min.js"
-    script = gzip.compress(path.read_bytes(), 4, mtime=0)
+    script = (Path(spec.submodule_search_locations[0]) / "package_data/plotly.min.js").read_bytes()
+    name = f"{hashlib.sha256(script).hexdigest()}.gz"
+    packed = kept(name, lambda: gzip.compress(script, 6, mtime=0))
     data = json.dumps(_data(recordings, shift_s, systems), separators=(",", ":"), allow_nan=False)
     return (
         templates()
         .get_template("interactive.html.j2")
         .render(
-            script=base64.b64encode(script).decode("ascii"),
+            script=base64.b64encode(packed).decode("ascii"),
             data=data.replace("<", "\\u003c"),  # it stands in a script element
         )
     )
@@ -184,7 +190,7 @@ def _seen(
     shapes = {
         name + mark: {
             "lines": [np.round(line, 3).tolist() for line in shape.line_m],
-            "turn": [_rows(q, 4) for q in at.bodies[name].orientation_wxyz],
+            "turn": _rows(at.bodies[name].orientation_wxyz, 4),
         }
         for name, shape in subject.shapes.items()
         if name in at.bodies
@@ -192,12 +198,13 @@ def _seen(
     cables = []
     for cable in at.cables.values():
         count = max(2, CABLE_POINTS // len(at.cables))
-        some = (np.linspace(0, len(p) - 1, min(count, len(p))) for p in cable.points_enu_m)
-        points = [p[k.astype(int)] for p, k in zip(cable.points_enu_m, some, strict=True)]
+        points = [p[_spread(len(p), count)] for p in cable.points_enu_m]
+        rows = iter(_rows(np.concatenate(points), 2))
+        lines = [[*islice(rows, len(p))] for p in points]
         tension = np.round(np.where(cable.slack, 0.0, cable.tension_n), 2).astype(float)
         cables.append(
             {
-                "points": [_rows(p, 2) for p in points],
+                "points": [None if None in line else line for line in lines],
                 "tension": _numbers(tension),
             }
         )
@@ -210,9 +217,17 @@ def _tension_limit_n(recording: Recording) -> float:
     return float(np.percentile(np.concatenate(values), 99.5)) if values else 0.0
 
 
-def _rows(values: Array, digits: int) -> list[list[float]] | None:
-    """Rows of numbers for JSON; None if a number is not known."""
-    return None if np.isnan(values).any() else np.round(values, digits).tolist()
+@cache
+def _spread(length: int, count: int) -> NDArray[np.intp]:
+    """Indices of so many rows of a number of them, or of all, the first and last among them."""
+    return np.linspace(0, length - 1, min(count, length)).astype(np.intp)
+
+
+def _rows(values: Array, digits: int) -> list[list[float] | None]:
+    """Rows of numbers for JSON, of (n, k); None for one of which a number is not known."""
+    gaps = np.isnan(values.sum(axis=1))
+    rows = np.round(values, digits).tolist()
+    return [None if gap else row for row, gap in zip(rows, gaps, strict=True)]
 
 
 def _meshes(recording: Recording) -> list[dict[str, Any]]:

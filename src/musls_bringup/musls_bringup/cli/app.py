@@ -283,11 +283,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(argv)
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
-    gc.set_threshold(100_000)  # next to nothing is garbage; the default looks for it for 0.4 s
     results.catch()
     protect_streams()
     show_sign_of_life(sys.argv[1:])
     status = run(sys.argv[1:])
+    gc.freeze()  # all of it ends with the process; Python would look it through for 0.4 s
     sys.stderr.write("")
     sys.stdout.flush()
     failure = getattr(sys.stdout, "failure", None)

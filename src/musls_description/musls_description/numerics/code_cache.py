@@ -41,7 +41,7 @@ import llvmlite.binding as llvm
 import numba
 
 _FROM = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import\b[ \t]*(\([^)]*\)|[^\n]*)", re.M)
-_TYPE = re.compile(r"^class \w+\((?:NamedTuple|types\.Array)\)", re.M)
+_TYPE = re.compile(r"\nclass \w+\((?:NamedTuple|types\.Array)\)")
 _IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n]+)", re.M)
 
 _settings: Any = numba.config
@@ -303,7 +303,7 @@ def _begun(base: Path, name: str, stamp: str) -> Path:
     """Make a cache folder, or note that it is in use; delete the old ones of the module."""
     folder = base / f"{name}-{stamp}"
     if not folder.is_dir():
-        for old in (*base.glob(f"{name}-*"), *base.glob(f"{_SOURCES}/*")):
+        for old in (*base.glob(f"{name}-*"), *base.glob(f"{_KEPT}/*")):
             with contextlib.suppress(FileNotFoundError):  # another process does the same
                 if time.time() - old.stat().st_mtime > KEPT_S:
                     shutil.rmtree(old, ignore_errors=True) if old.is_dir() else old.unlink()
@@ -387,9 +387,17 @@ def _types(package: str) -> str:
 
 
 @functools.cache
-def _source(file: str, changed_ns: int, package: str) -> tuple[str, tuple[str, ...]]:
+def _source(file: str, changed_ns: int, package: str) -> tuple[str, list[str]]:
     """Hash of what a file says, and names that it imports: modules, and what may be one."""
     text = Path(file).read_text(encoding="utf-8")
+    name = hashlib.sha256(f"{package}\n{text}".encode()).hexdigest()
+    made = kept(f"{name}.{sys.implementation.cache_tag}", lambda: _read(text, package).encode())
+    digest, *imports = made.decode().split()
+    return digest, imports
+
+
+def _read(text: str, package: str) -> str:
+    """Hash of what a text says, then the names that it imports."""
     found = [word for match in _IMPORT.finditer(text) for word in re.findall(r"[\w.]+", match[1])]
     for match in _FROM.finditer(text):
         dots, origin, names = match.groups()
@@ -397,34 +405,38 @@ def _source(file: str, changed_ns: int, package: str) -> tuple[str, tuple[str, .
             above = package.split(".")[: len(package.split(".")) + 1 - len(dots)]
             origin = ".".join([*above, *filter(None, [origin])])
         found += [origin, *(f"{origin}.{name}" for name in re.findall(r"\w+", names))]
-    return _meaning(text), tuple(dict.fromkeys(found))
-
-
-_SOURCES = "sources"
-"""Folder within the base: for each text of a module the hash of what it says."""
+    return "\n".join([_meaning(text), *dict.fromkeys(found)])
 
 
 def _meaning(text: str) -> str:
-    """Hash of the syntax tree of a module without docstrings, kept: parsing takes seconds."""
-    name = f"{hashlib.sha256(text.encode()).hexdigest()}.{sys.implementation.cache_tag}"
-    kept = _base() / _SOURCES / name
-    with contextlib.suppress(OSError):
-        digest = kept.read_text(encoding="utf-8")
-        os.utime(kept)
-        return digest
+    """Hash of the syntax tree of a module without docstrings."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list):
             node.body = [line for line in body if not _is_text(line)]  # type: ignore[attr-defined]
-    digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
-    with contextlib.suppress(OSError):
-        kept.parent.mkdir(exist_ok=True)
-        whole = kept.with_name(f"{name}.{os.getpid()}")
-        whole.write_text(digest, encoding="utf-8")
-        whole.replace(kept)
-    return digest
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 
 def _is_text(line: ast.AST) -> bool:
     """Whether a statement is a text that stands alone, as docstrings do."""
     return isinstance(line, ast.Expr) and isinstance(getattr(line.value, "value", None), str)
+
+
+_KEPT = "kept"
+"""Folder within the base for what else takes long to make."""
+
+
+def kept(name: str, make: Callable[[], bytes]) -> bytes:
+    """Bytes that are made once for all processes; the name has to say what they are made from."""
+    file = _base() / _KEPT / name
+    with contextlib.suppress(OSError):
+        data = file.read_bytes()
+        os.utime(file)
+        return data
+    data = make()
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(exist_ok=True)
+        whole = file.with_name(f"{name}.{os.getpid()}")
+        whole.write_bytes(data)
+        whole.replace(file)
+    return data

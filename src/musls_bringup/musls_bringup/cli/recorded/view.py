@@ -178,7 +178,7 @@ def run(
         from musls_analysis.view import rerun_log  # says, before the reading, what is missing
     first = _planned(recording, system)
     if first is None:
-        from musls_analysis.scene import open_subject
+        from musls_analysis.view.opened import open_subject
 
         first = open_subject(recording, system, reading, options.offsets_m(offset))
     subjects = _laid_over(first, other, system, stage, shift, skip_with)
@@ -316,7 +316,8 @@ def _laid_over(
     subjects = [first]
     doubts: list[str] = []
     if other is not None:
-        from musls_analysis.scene import aligning_shift_s, open_subject
+        from musls_analysis.scene import aligning_shift_s
+        from musls_analysis.view.opened import open_subject
 
         second = open_subject(other, system)
         if shift_s is None:
@@ -390,7 +391,7 @@ def figures(
     summary = summarise(flight, **arguments) | (file_summary if flight is whole else {})
     second = None
     if other is not None:
-        from musls_analysis.scene import open_subject
+        from musls_analysis.view.opened import open_subject
 
         second = _laid_over(open_subject(recording), other, None, stage, None, 0)[1]
         begin_s, end_s = (time_s - second.shift_s for time_s in (flight.start_s, flight.end_s))
