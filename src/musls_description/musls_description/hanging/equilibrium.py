@@ -25,7 +25,6 @@ from musls_description.hanging.tree import (
 from musls_description.numerics.arrays import Array, grasp_matrix
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2
-from musls_description.numerics.roots import root_between
 from musls_description.numerics.rotations import from_rotation_vector, matrix, yaw_of
 from musls_description.numerics.vectors import (
     add,
@@ -667,7 +666,7 @@ def _arc(cable: Cable, span: Array) -> Array | None:
     def short_by(turn: float) -> float:
         return float(np.cos(steps * turn).sum() * cable.link_length_m - distance)
 
-    bend = root_between(short_by, 0.0, 2.1 * np.pi / n)
+    bend = scipy.optimize.brentq(short_by, 0.0, 2.1 * np.pi / n)
     u = span / distance if distance > 0.0 else np.array([1.0, 0.0, 0.0])
     down = np.array([0.0, 0.0, -1.0]) if np.hypot(u[0], u[1]) > 1e-6 else np.array([1.0, 0.0, 0.0])
     v = down - (down @ u) * u

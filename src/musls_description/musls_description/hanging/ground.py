@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy
 
 from musls_description.config.errors import ConfigError
 from musls_description.hanging.tree import (
@@ -18,7 +19,6 @@ from musls_description.hanging.tree import (
     tips_apart_m,
 )
 from musls_description.numerics.arrays import Array, Records
-from musls_description.numerics.roots import root_between
 from musls_description.numerics.rotations import matrix, yaw_of
 from musls_description.system.drone import Box, tip_radius_m
 from musls_description.system.obstacles import WorldSpec, ground_at
@@ -155,8 +155,10 @@ def _bend_rad(links: int, ratio: float = SLACK_RATIO) -> float:
         return 0.0
     shape = _bow_shape(links)
     largest = 2.0 if ratio == SLACK_RATIO else np.pi
-    return root_between(
-        lambda a: float(np.mean(np.cos(a * shape))) - ratio, 0.0, largest, tolerance=1e-15
+    return float(
+        scipy.optimize.brentq(
+            lambda a: np.mean(np.cos(a * shape)) - ratio, 0.0, largest, xtol=1e-15
+        )
     )
 
 
@@ -357,7 +359,7 @@ def uneven_bow(links: int, length_m: float, way_m: Array, up: Array) -> Array:
     if links > 1:
         shape = _bow_shape(links)
         share = apart_m / length_m
-        bend = root_between(lambda a: float(np.mean(np.cos(a * shape))) - share, 0.0, 2.0)
+        bend = scipy.optimize.brentq(lambda a: np.mean(np.cos(a * shape)) - share, 0.0, 2.0)
         heading = bend * shape
     directions: Array = np.outer(np.cos(heading), along) + np.outer(np.sin(heading), side)
     return directions
