@@ -8,6 +8,8 @@ processor. Through ROS and the plant's share are wall time: only an idle machine
     loop         mission, controller, autopilot, motion capture, plant, recording in memory
     plant        the plant's share of it
     unrecorded   the loop without a recorder; `bag` with one that writes files
+    observed     unrecorded, with an observer in Python each period; `rows` with one that gets rows
+    ground       unrecorded, standing on the ground before the drones take off
     whole        scenarios from begin to end, ground included
     start        scenarios read and their sessions built, up to the first period; once a "period"
     batch        a world of many, on one core
@@ -16,6 +18,8 @@ processor. Through ROS and the plant's share are wall time: only an idle machine
 
     .venv/bin/python benchmarks/flight_loop.py
     .venv/bin/python benchmarks/flight_loop.py loop batch --models elastic massless --drones 3
+    .venv/bin/python benchmarks/flight_loop.py unrecorded observed rows ground --models massless
+    .venv/bin/python benchmarks/flight_loop.py unrecorded --set 'aerodynamics=[{kind: downwash}]'
     .venv/bin/python benchmarks/flight_loop.py whole start --scenarios circle crane --rounds 3
 """
 
@@ -25,8 +29,10 @@ import argparse
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +40,7 @@ from musls_bringup.catalogue.shipped import find_scenario
 from musls_sim.batch.batch import Batch
 from musls_sim.plants.dart.skeleton import bare_step_us
 from musls_sim.recording.recorder import BagRecorder, MemoryRecorder
+from musls_sim.session.loop import Loop, Observer
 from musls_sim.session.session import Session
 from musls_sim.specs.physics import CONTROL_PERIOD_S
 
@@ -42,6 +49,26 @@ FLOWN = {1: "solo", 3: "circle", 6: "hexa"}
 
 TURN = 500
 """Control periods of a turn, two seconds of flight: each end of one cuts what is done together."""
+
+
+class Observed(Observer):
+    """Looks in every period."""
+
+    def observe(self, time_s: float, loop: Loop) -> None:
+        """Look."""
+
+
+class Rows(Observer):
+    """Gets the rows of all periods, later."""
+
+    by_rows = True
+
+    def record(self, times_s: Sequence[float], seen: Any) -> None:
+        """Look."""
+
+
+WATCHED = {"observed": Observed, "rows": Rows}
+"""Observers of a loop without a recorder."""
 
 Turn = Callable[[], tuple[float, float]]
 """Does a turn; the time it took [s], and the control periods of all worlds in it."""
@@ -69,6 +96,8 @@ def flight(name: str, overrides: Sequence[str], kind: str, folder: Path) -> Turn
                 folder / f"{flights}", scenario.system, step_period_s=CONTROL_PERIOD_S
             )
             new.observe_with(bag)
+        elif kind in WATCHED:
+            new.observe_with(WATCHED[kind]())
         elif kind != "unrecorded":
             new.observe_with(MemoryRecorder(scenario.system, step_period_s=CONTROL_PERIOD_S))
         new.advance(TURN)
@@ -81,6 +110,18 @@ def flight(name: str, overrides: Sequence[str], kind: str, folder: Path) -> Turn
         plant_s = session.plant_s
         loop_s = spent_s(lambda: session.advance(TURN))
         return (session.plant_s - plant_s if kind == "plant" else loop_s), TURN
+
+    return turn
+
+
+def standing(name: str, overrides: Sequence[str]) -> Turn:
+    """A turn before the drones take off, each of a new flight."""
+    scenario = find_scenario(name, [*overrides, "start=ground", "mission.spool_up_s=5"])
+
+    def turn() -> tuple[float, float]:
+        with closing(Session(scenario)) as session:
+            session.advance(TURN // 10)
+            return spent_s(lambda: session.advance(TURN)), TURN
 
     return turn
 
@@ -150,20 +191,19 @@ def cases(given: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Callab
                     keys = ["start=air", f"cable_model={model}", "physics.step_size_s=0.004"]
                     keys += [f"system.cables.links={links}"] if links else []
                     about = (FLOWN[drones], [*keys, *given.set])
-                    yield (
-                        f"{kind}: {model}, {drones} x {links}",
-                        lambda about=about, kind=kind: (
-                            batch(*about, given.worlds)
-                            if kind == "batch"
-                            else flight(*about, kind, folder)
-                        ),
-                    )
+                    build = partial(flight, *about, kind, folder)
+                    if kind == "batch":
+                        build = partial(batch, *about, given.worlds)
+                    elif kind == "ground":
+                        build = partial(standing, *about)
+                    yield f"{kind}: {model}, {drones} x {links}", build
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    kinds = ["loop", "plant", "unrecorded", "bag", "whole", "start", "batch", "environment", "ros"]
+    kinds = ["loop", "plant", "unrecorded", "bag", *WATCHED, "ground", "whole", "start", "batch"]
+    kinds += ["environment", "ros"]
     models = ["rigid_links", "elastic", "massless"]
     parser.add_argument("kinds", nargs="*", default=["loop"], help=", ".join(kinds))
     parser.add_argument("--models", nargs="*", default=models, choices=models)

@@ -14,7 +14,17 @@ from musls_sim.plants.massless.cables import (
     solve_complementarity,
 )
 from musls_sim.plants.massless.records import CABLE, LOAD
-from musls_sim.plants.rigid_body import CONTACT, CORNER, RIGID_BODY, look_for_surfaces, surfaces_of
+from musls_sim.plants.rigid_body import (
+    CLOSE,
+    CONTACT,
+    CORNER,
+    DEEP,
+    FAR,
+    RIGID_BODY,
+    STANDING,
+    look_for_surfaces,
+    surfaces_of,
+)
 
 G = 9.80665
 
@@ -205,16 +215,25 @@ def test_impacts_do_not_depend_on_numbering_heading_or_speed_of_the_frame():
 
 
 @pytest.mark.parametrize(
-    ("height", "tilt_rad", "near"), [(2.0, 0.0, 0), (0.04, 0.0, 1), (1.9, 1.3, 1)]
+    ("height", "tilt_rad", "speed_m_s", "near"),
+    [
+        (2.0, 0.0, 0.0, FAR),
+        (0.0496, 0.0, 0.0, STANDING),
+        (0.0496, 0.0, 0.2, CLOSE),
+        (0.04, 0.0, 0.0, DEEP),
+        (1.9, 1.3, 0.0, DEEP),
+    ],
 )
-def test_near_the_ground_is_whose_lowest_corner_is(height, tilt_rad, near):
+def test_near_the_ground_is_whose_lowest_corner_is(height, tilt_rad, speed_m_s, near):
     """A plate of 4 m by 4 m, held level at 2 m, low down, or tilted so that an edge is low."""
     bodies = np.zeros(1, np.dtype([*RIGID_BODY.descr, *CONTACT]))
     corners = np.zeros(8, CORNER)
     corners["place"] = [[x, y, z] for x in (-2, 2) for y in (-2, 2) for z in (-0.05, 0.05)]
     body = bodies[0]
     body["corners"], body["radius"] = 8, np.linalg.norm(corners["place"], axis=1).max()
+    body["impact_damping"] = 1.0
     body["position"][2] = height
+    body["velocity"][0] = speed_m_s
     body["rotation"] = Rotation.from_euler("x", tilt_rad).as_matrix()
-    assert look_for_surfaces(bodies, corners, surfaces_of(0.0, ()), 0.004) == bool(near)
+    assert look_for_surfaces(bodies, corners, surfaces_of(0.0, ()), 0.004) == near
     assert body["near"] == near

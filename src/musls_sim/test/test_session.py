@@ -270,6 +270,20 @@ def test_the_parts_are_composed_once_and_shared(monkeypatch):
     session.close()
 
 
+def test_sessions_of_a_scenario_share_the_plan_and_fly_alike():
+    flown = scenario("seed=4", "start=ground")
+    ends = []
+    for _ in range(2):
+        with Session(flown) as session:
+            session.run()
+        ends.append(session.state.motion.copy())
+        plan = session.components.plan
+    np.testing.assert_array_equal(ends[0], ends[1])
+    load, drones = plan.ground.load_position_enu_m, plan.ground.drone_position_enu_m
+    assert flown.brief.plan_from(load, 0.0, drones) is plan
+    assert flown.brief.plan_from(load + [1.0, 0.0, 0.0], 0.0, drones) is not plan
+
+
 def test_the_reference_is_where_the_mission_asks_the_load_to_be():
     overrides = (
         "mission.stages=[{kind: circle, radius_m: 1, speed_m_s: 2}]",

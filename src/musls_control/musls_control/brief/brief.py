@@ -174,7 +174,7 @@ class Brief:
         return self.hanging
 
     def plan_from(self, load_enu_m: Array, load_yaw_rad: float, drones_enu_m: Array) -> FlightPlan:
-        """Sample the set-points of a flight in formation.
+        """Sample the set-points of a flight in formation, once for the same places.
 
         Args:
             load_enu_m: Place of the load, (3,); not used by a start in the air.
@@ -184,6 +184,17 @@ class Brief:
         Raises:
             ConfigError: No formation is flown, or none holds the load.
         """
+        places = load_enu_m.tobytes(), load_yaw_rad, drones_enu_m.tobytes()
+        if places not in self._plans:
+            self._plans[places] = self._compile(load_enu_m, load_yaw_rad, drones_enu_m)
+        return self._plans[places]
+
+    @cached_property
+    def _plans(self) -> dict[tuple[bytes, float, bytes], FlightPlan]:
+        """Plans by the places from which they begin; a plan does not change."""
+        return {}
+
+    def _compile(self, load_enu_m: Array, load_yaw_rad: float, drones_enu_m: Array) -> FlightPlan:
         if not self.mission.stages:
             raise ConfigError("mission.stages is missing: real drones fly a load in formation")
         if not self.lands:

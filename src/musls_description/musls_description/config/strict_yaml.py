@@ -65,6 +65,14 @@ class LocatedMapping(dict[Any, Any]):
         self.is_file = False
         self.places = dict.fromkeys(values, place)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> LocatedMapping:
+        """Copy the values; keys and places do not change."""
+        twin = memo[id(self)] = LocatedMapping({}, self.place)
+        twin.update((key, copy.deepcopy(value, memo)) for key, value in self.items())
+        twin.places = dict(self.places)
+        twin.is_file = self.is_file
+        return twin
+
     def take(self, other: LocatedMapping) -> None:
         """Take over the values of another, with their places."""
         self.update(other)

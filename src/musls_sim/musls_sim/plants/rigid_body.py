@@ -300,8 +300,15 @@ CONTACT = [
     ("rounding", float),  # radius of the corners themselves
     ("first_corner", np.int64),
     ("corners", np.int64),  # their number, as many for each surface
-    ("near", np.int64),  # 1 if a surface is within reach, 2 if a corner can be deep in it
+    ("near", np.int64),  # FAR, STANDING, CLOSE or DEEP
 ]
+
+FAR = 0
+STANDING = 1
+CLOSE = 2
+DEEP = 3
+"""`near` of a body: no surface is within reach of a step; some corner touches one or can, while the
+body stands still on at most four; or it moves; or a corner can be deep."""
 
 CORNER = np.dtype(
     [
@@ -343,6 +350,13 @@ STATIC_SINK_M = 5e-4
 ACCURATE = 0.9
 """Step times the fastest frequency of a body on its corners. RK4 is stable up to 2.78, but twice as
 long steps make 0.2 J of a landing instead of 0.01."""
+
+STILL_M = 0.1 * STATIC_SINK_M
+"""Way in a step below which a body stands still."""
+
+LONGER_AT_REST = 2.0
+"""Length of steps then, over those of a body that moves: still stable, and too little moves to make
+energy where corners touch or slip."""
 
 
 # Normal force max(0, k depth - c rise rate), where c grows in an impact; friction is a spring to
@@ -408,7 +422,7 @@ def _fastest_on_corners(mass_kg: float, inertia: Array, corners: Array) -> float
 @compiled()
 def look_for_surfaces(bodies, corners, solids, ahead_s):
     """Note which bodies can touch a surface within a time; the largest `near` of them."""
-    nearest = 0
+    nearest = FAR
     for i in range(bodies.shape[0]):
         nearest = max(nearest, near_surface(bodies[i], corners, solids, ahead_s))
     return nearest
@@ -420,11 +434,12 @@ def near_surface(body, corners, solids, ahead_s):
 
     What counts is the deepest corner: a wide load that is held level is not near the ground.
     """
-    body.near = 0
+    body.near = FAR
     if body.corners == 0:
-        return 0
+        return FAR
     speed = norm(body.velocity) + body.radius * norm(body.omega)
     each = body.corners // len(solids)
+    within_reach = 0
     for s in range(len(solids)):
         faster = speed
         if solids[s].motion != 0:
@@ -437,12 +452,14 @@ def near_surface(body, corners, solids, ahead_s):
                 point = add(body.position, rotate(body.rotation, corners[q].place))
                 depth = depth_and_normal(solids[s], point)[0] + way
                 if depth > 0.0:
-                    body.near = 1
+                    within_reach += 1
+                    still = within_reach <= 4 and ahead_s * faster < STILL_M
+                    body.near = max(body.near, STANDING if still else CLOSE)
                     if body.impact_damping == 0.0:
-                        return 1
+                        return body.near
                     if depth > IMPACT_DEPTH_M:
-                        body.near = 2
-                        return 2
+                        body.near = DEEP
+                        return DEEP
     return body.near
 
 

@@ -463,6 +463,13 @@ class GroundEffect(CompiledModel):
 
 
 @compiled()
+def from_image(height, aside2):
+    """Upward share of what an image so far below and aside gives, over the square of the way."""
+    far2 = aside2 + height * height
+    return height / (far2 * math.sqrt(far2))
+
+
+@compiled()
 def add_ground_effect(motion, rotors, speed, near_ground, grounds, wrench):
     """Add moments and forces of the ground on drones, bodies' frames, (1 + n, 6).
 
@@ -484,22 +491,23 @@ def add_ground_effect(motion, rotors, speed, near_ground, grounds, wrench):
                 continue
             normal = depth_and_normal(grounds[which], (x, y, height))[1]
             z = (z - height) * normal[2]
+        up = rotate_back_by(q, normal)
         r2 = radius * radius
         for j in range(speed.shape[1]):
-            hub = rotate_by(q, rotors[i, j].place)
-            above = dot(normal, hub)
+            hub = rotors[i, j].place
+            above = dot(up, hub)
             share = 0.0
             widest = 0.0
             for k in range(speed.shape[1]):
-                other = rotate_by(q, rotors[i, k].place)
+                other = rotors[i, k].place
                 way = sub(hub, other)
-                aside = add_scaled(way, -dot(normal, way), normal)
+                aside = add_scaled(way, -dot(up, way), up)
                 d2 = dot(aside, aside)
-                h = max(2.0 * z + above + dot(normal, other), radius)
-                share += 0.25 * r2 * h / (d2 + h * h) ** 1.5
+                h = max(2.0 * z + above + dot(up, other), radius)
+                share += 0.25 * r2 * from_image(h, d2)
                 widest = max(widest, d2)
-            h = max(2.0 * z + 2.0 * above, radius)
             if widest > 0.0:
-                share += r2 * h / (widest + h * h) ** 1.5 * near_ground[i].body_lift
+                h = max(2.0 * z + 2.0 * above, radius)
+                share += r2 * from_image(h, widest) * near_ground[i].body_lift
             more = 1.0 / (1.0 - min(share, 0.5)) - 1.0
             add_thrust(rotors[i, j], speed[i, j], more, wrench[i + 1])

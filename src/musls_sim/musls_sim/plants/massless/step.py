@@ -47,7 +47,17 @@ from musls_sim.plants.massless.records import (
     solids_of,
     speed_of,
 )
-from musls_sim.plants.rigid_body import fastest_body, look_for_surfaces, settle_corners, spin_rotors
+from musls_sim.plants.rigid_body import (
+    CLOSE,
+    DEEP,
+    FAR,
+    LONGER_AT_REST,
+    STANDING,
+    fastest_body,
+    look_for_surfaces,
+    settle_corners,
+    spin_rotors,
+)
 
 BEYOND_M = 1e-13
 """Largest distance of a taut cable's ends beyond its length."""
@@ -130,8 +140,12 @@ def step_length(t, near):
         fastest2 = max(fastest2, c.tension * c.drone_spin)
     fastest2 = max(fastest2, load)
     h = t.step
-    if near != 0:
-        h = min(h, t.contact_step if near == 1 else t.impact_step)
+    if near == STANDING:
+        h = min(h, LONGER_AT_REST * t.contact_step)
+    elif near == CLOSE:
+        h = min(h, t.contact_step)
+    elif near == DEEP:
+        h = min(h, t.impact_step)
     return min(h, TURN / math.sqrt(fastest2)) if fastest2 > 0.0 else h
 
 
@@ -180,7 +194,7 @@ def end_step(t, h, near):
         c.peak = max(c.peak, c.tension)
         for k in range(3):
             c.impulse[k] += 0.5 * h * (c.begin_force[k] + c.tension * c.along[k])
-    if near != 0:
+    if near != FAR:
         settle_corners(bodies_of(t), corners_of(t), solids_of(t), t.friction)
     if t.rigid == 0:
         project(t)
