@@ -109,7 +109,7 @@ def impulses_of(plant):
     system = t.system[0]
     free_motion(system, t.speed, 0.0)
     mark_at_length(system)
-    impact(system, 0.0)
+    impact(t.system.ctypes.data, 0.0)
     return np.einsum("ni,ni->n", t.cables["impulse"], t.cables["along"])
 
 

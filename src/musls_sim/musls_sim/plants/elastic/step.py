@@ -27,6 +27,9 @@ decides.
 from __future__ import annotations
 
 import math
+from functools import partial
+
+from numba import types
 
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
@@ -270,9 +273,12 @@ def _begin_bodies(t, losses, dh):
                     matrix[body.dof + i, body.dof + j] = own[i, j]
 
 
-@compiled()
-def _assemble_cable(t, cable, losses, dh, guessed):
+@partial(CompiledStage, takes=(types.int64, types.float64, types.boolean))
+def _assemble_cable(address, k, dh, guessed):
     """Equations of a cable, eliminated down to those of its bodies and shafts."""
+    t = record_at(address, SYSTEM)
+    cable = cables_of(t)[k]
+    losses = t.stage_losses
     assemble_cable(t, cable, losses, dh, guessed)
     if cable.bends:
         assemble_bending(t, cable, losses, dh)
@@ -288,9 +294,11 @@ def _assemble_cable(t, cable, losses, dh, guessed):
     add_ends(t, cable)
 
 
-@compiled()
-def _assemble(t, losses, dh, share, guessed):
+@partial(CompiledStage, takes=(types.float64, types.float64, types.boolean))
+def _assemble(address, dh, share, guessed):
     """All equations of a stage, those of the cables eliminated, in positions guessed or not."""
+    t = record_at(address, SYSTEM)
+    losses = t.stage_losses
     external_wrenches(t, stage_speed_of(t))
     losses.cables = losses.ground = losses.air = losses.drives = losses.switched = 0.0
     _begin_bodies(t, losses, dh)
@@ -303,13 +311,14 @@ def _assemble(t, losses, dh, share, guessed):
                 unknowns[body.dof + 3 + k].value = body.moment[k]
     for shaft in shafts_of(t):
         unknowns[shaft.dof].value = shaft.right
-    for cable in cables_of(t):
-        _assemble_cable(t, cable, losses, dh, guessed)
+    for k in range(len(cables_of(t))):
+        _assemble_cable(address, k, dh, guessed)
 
 
-@compiled()
-def _move(t, dh, part):
+@partial(CompiledStage, takes=(types.float64, types.float64))
+def _move(address, dh, part):
     """Move cables and bodies by a share of the solution."""
+    t = record_at(address, SYSTEM)
     unknowns = unknowns_of(t)
     for body in bodies_of(t):
         if body.dof >= 0:
@@ -329,9 +338,11 @@ def _move(t, dh, part):
     note_ends(t, dh)
 
 
-@compiled()
-def _error(t, losses, dh):
+@partial(CompiledStage, gives=types.float64, takes=(types.float64,))
+def _error(address, dh):
     """Error of the linearised forces over its tolerance."""
+    t = record_at(address, SYSTEM)
+    losses = t.stage_losses
     worst = max(surface_error(t, losses, TENSION_SHARE, dh), reel_error(t, losses))
     for cable in cables_of(t):
         worst = max(worst, tension_error(t, cable, losses, dh))
@@ -341,25 +352,24 @@ def _error(t, losses, dh):
 @compiled()
 def solve_stage(t, dh, share, iterations):
     """Solve one stage at a share of the period; returns the linear solutions used, 0 if none."""
-    losses = t.stage_losses
     part = 1.0
     move_solids(solids_of(t), share * t.period)
     for iteration in range(iterations + 1):
         place_bodies(t, dh, share, iteration > 0)
         place_reels(t, dh, share)
         if iteration > 0:
-            worst = _error(t, losses, dh)
+            worst = _error(address_of(t), dh)
             if worst <= 1.0 and part == 1.0:
                 keep_momentum(t, dh)
                 return iteration
             if not math.isfinite(worst):
                 return 0
-        _assemble(t, losses, dh, share, iteration == 0)
+        _assemble(address_of(t), dh, share, iteration == 0)
         if not solve_envelope(matrix_of(t), unknowns_of(t), t.n_dofs):
             return 0
         # Newton's method may go round in circles between slack and taut: half a step breaks them.
         part = 0.5 if iteration > 3 and iteration % 2 == 0 else 1.0
-        _move(t, dh, part)
+        _move(address_of(t), dh, part)
     return 0
 
 
@@ -435,9 +445,10 @@ def _count(t, losses, weight):
     sums.loss_air -= weight * losses.air
 
 
-@compiled()
-def _settle(t):
+@CompiledStage
+def _settle(address):
     """Make the last stage the state, keep the peaks of the tension."""
+    t = record_at(address, SYSTEM)
     for body in bodies_of(t):
         settle(body)
         if body.free and body.corners > 0:
@@ -455,9 +466,10 @@ def _settle(t):
         segment.taut = 1.0 if segment.tension > 0.0 else 0.0
 
 
-@compiled()
-def _begin_first(t, share):
+@partial(CompiledStage, gives=types.float64, takes=(types.float64,))
+def _begin_first(address, share):
     """Set up the first stage of a step; returns the stage's weight [s]."""
+    t = record_at(address, SYSTEM)
     h = share * t.period
     _old_wrenches(t, -1.0)
     external_wrenches(t, speed_of(t))
@@ -470,9 +482,10 @@ def _begin_first(t, share):
     return D * h
 
 
-@compiled()
-def _begin_second(t, share):
+@partial(CompiledStage, gives=types.float64, takes=(types.float64,))
+def _begin_second(address, share):
     """Count the first stage of a step and set up the second; returns the stage's weight [s]."""
+    t = record_at(address, SYSTEM)
     h = share * t.period
     _count(t, t.stage_losses, W * h)
     spin_rotors(stage_speed_of(t), own_command_of(t), rotors_of(t), (1.0 - GAMMA) * h)
@@ -491,9 +504,9 @@ def _begin_stage(t):
             p.now = _plan(t, p.at, p.now, t.bracket)
     length = p.now - p.at
     if p.mode == _FIRST:
-        return _begin_first(t, length), p.at + GAMMA * length
+        return _begin_first(address_of(t), length), p.at + GAMMA * length
     if p.mode == _SECOND:
-        return _begin_second(t, length), p.now
+        return _begin_second(address_of(t), length), p.now
     if p.mode == _EULER:
         t.since = dh = length * t.period / EULER_STEPS
         _predict_first(t, 0.0, dh, 0.0)
@@ -509,7 +522,7 @@ def _end_euler(t, dh):
     """Count an implicit Euler step and make its end the state."""
     _count(t, t.stage_losses, dh)
     copy_table(speed_of(t), stage_speed_of(t))
-    _settle(t)
+    _settle(address_of(t))
 
 
 @compiled()
@@ -527,9 +540,10 @@ def _end_start(t):
         segment.taut = 1.0 if segment.tension > 0.0 else 0.0
 
 
-@compiled()
-def _end_second(t, h, switched, rough):
+@partial(CompiledStage, gives=types.boolean, takes=(types.float64, types.float64, types.boolean))
+def _end_second(address, h, switched, rough):
     """Count the second stage; its end is the new state unless the step makes energy."""
+    t = record_at(address, SYSTEM)
     x = _changing(t)
     _count(t, t.stage_losses, D * h)
     checks_energy = switched > 0.0 or rough
@@ -540,7 +554,7 @@ def _end_second(t, h, switched, rough):
         limit = t.energy_tolerance
         if switched == 0.0:
             limit = max(limit, ENERGY_SHARE * moving)
-    _settle(t)
+    _settle(address)
     if checks_energy and _gained(t, before) > limit:
         copy_numbers(x, kept_of(t)[1])
         t.sums = t.old_sums
@@ -777,7 +791,7 @@ def _end_stage(t, solved, dh):
             note_tensions(t, False)
         return False
     if p.mode == _SECOND:
-        return _end_last(t, solved)
+        return _end_last(address_of(t), solved)
     if p.mode == _EULER:
         _end_euler(t, dh)
         p.euler += 1.0 / EULER_STEPS
@@ -792,9 +806,10 @@ def _end_stage(t, solved, dh):
     return False
 
 
-@compiled()
-def _end_last(t, solved):
+@partial(CompiledStage, gives=types.boolean, takes=(types.int64,))
+def _end_last(address, solved):
     """Go on from the second stage: a trial for a break, the next step, or implicit Euler steps."""
+    t = record_at(address, SYSTEM)
     p = progress_of(t)
     trial_end = progress_of(t).now
     p.trial += 1
@@ -812,7 +827,7 @@ def _end_last(t, solved):
         p.bend += (p.now - p.at) * _bend(t, h)
     if p.bend > 1.0 and p.level < ACCURATE_LEVELS:
         return True
-    if _end_second(t, h, p.switched, p.rough):
+    if _end_second(address, h, p.switched, p.rough):
         _end_step(t)
         return False
     if p.switched == 0.0 and p.level < p.refinements:

@@ -18,8 +18,12 @@ IEEE T-RO 2023, eq. 18 to 21, with drones that are not held in their centres of 
 from __future__ import annotations
 
 import math
+from functools import partial
 
-from musls_description.numerics.compiled import compiled
+from numba import types
+
+from musls_description.numerics.compiled import CompiledStage, compiled
+from musls_description.numerics.records import address_of, record_at
 from musls_description.numerics.vectors import (
     add,
     cross,
@@ -47,6 +51,7 @@ from musls_sim.plants.massless.records import (
     IMPACT,
     MAX_EVENTS,
     SLACKENED,
+    SYSTEM,
     TIGHTENED,
     bodies_of,
     cables_of,
@@ -393,9 +398,10 @@ def separation(t):
     return worst
 
 
-@compiled()
-def impact(t, now):
+@partial(CompiledStage, takes=(types.float64,))
+def impact(address, now):
     """Apply impacts to the marked cables until none of them separates."""
+    t = record_at(address, SYSTEM)
     for bounce in range(20):
         fastest = separation(t)
         if fastest <= STILL_M_S:
@@ -476,37 +482,38 @@ def decide(t, speed, now, moving, shallow_m):
         for c in cables:
             c.taut = 0 if abs(c.rate) > STILL_M_S else c.taut
             c.value = c.taut
-        tensions_by_complementarity(t)
+        tensions_by_complementarity(address_of(t))
         for c in cables:
             c.taut = int(c.value)
         return
     if separation(t) > STILL_M_S:
-        impact(t, now)
+        impact(address_of(t), now)
         free_motion(t, speed, now)
     for c in cables:
         if c.rate < -LEAVING_M_S:
             c.taut = 0
-    tensions_by_complementarity(t)
+    tensions_by_complementarity(address_of(t))
     for _ in cables:
         if not capture(t, shallow_m):
             break
         stop_separation(t)
         free_motion(t, speed, now)
-        tensions_by_complementarity(t)
+        tensions_by_complementarity(address_of(t))
     for k in range(len(cables)):
         c = cables[k]
         if c.taut != c.was_taut:
             write_event(t, now, TIGHTENED if c.taut != 0 else SLACKENED, k, 0.0, 0.0)
 
 
-@compiled()
-def tensions_by_complementarity(t):
+@CompiledStage
+def tensions_by_complementarity(address):
     """Decide which of the cables at their length stay so, and apply their tensions.
 
     The cables marked taut are at their length and do not separate. Of them those become taut whose
     tension is positive when all together satisfy 0 <= T, d'' <= 0, T d'' = 0. A tension that is
     zero but for rounding leaves a taut cable taut and a slack one slack.
     """
+    t = record_at(address, SYSTEM)
     load = t.load
     noise = t.tension_noise
     gather(t, False)

@@ -9,11 +9,14 @@ ends just behind the event, the event is treated, and the rest of the period fol
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
+from numba import types
 
 from musls_description.numerics.compiled import CompiledStage, compiled
 from musls_description.numerics.records import (
+    address_of,
     copy_table,
     record_at,
     record_beyond,
@@ -107,7 +110,7 @@ def move_plant(address):
             longest = min(longest, SHORT_S)
         h = (period - now) / max(math.ceil((period - now) / longest - 1e-6), 1.0)
         h, event = one_step(t, now, h, located)
-        end_step(t, h, near)
+        end_step(address_of(t), h, near)
         now += h
         steps += 1
         if period - now < 1e-9 * period:
@@ -153,16 +156,16 @@ def step_length(t, near):
 def one_step(t, now, h, located):
     """Step up to h, or to just behind the first event."""
     begin_step(t)
-    trial(t, now, h)
+    trial(address_of(t), now, h)
     if events_crossed(t):
-        return (locate(t, now, h) if located else h), True
+        return (locate(address_of(t), now, h) if located else h), True
     inside = possible_event(t, h) if located else 0.0
     if inside == 0.0:
         return h, False
-    trial(t, now, inside)
+    trial(address_of(t), now, inside)
     if events_crossed(t):
-        return locate(t, now, inside), True
-    trial(t, now, h)
+        return locate(address_of(t), now, inside), True
+    trial(address_of(t), now, h)
     return h, False
 
 
@@ -182,9 +185,10 @@ def begin_step(t):
         put(c.begin_force, scale(c.tension, c.along))
 
 
-@compiled()
-def end_step(t, h, near):
+@partial(CompiledStage, takes=(types.float64, types.int64))
+def end_step(address, h, near):
     """Sum up what happened in a step that is done."""
+    t = record_at(address, SYSTEM)
     t.work += h * t.mean_driven
     t.loss += h * t.mean_lost
     t.absolute_work += abs(h * t.mean_driven)
@@ -210,13 +214,14 @@ def spin_to(t, now, out):
     spin_rotors(out, own_command_of(t), rotors_of(t), now)
 
 
-@compiled()
-def trial(t, now, h):
+@partial(CompiledStage, takes=(types.float64, types.float64))
+def trial(address, now, h):
     """Step of Runge and Kutta from where the step begins.
 
     The derivatives at the end are left in the bodies, gaps, rates and tensions in the cables, the
     mean powers in the system.
     """
+    t = record_at(address, SYSTEM)
     moving = moving_of(t)
     cables = cables_of(t)
     middle_speed = middle_speed_of(t)
@@ -304,12 +309,13 @@ def possible_event(t, h):
     return first
 
 
-@compiled()
-def locate(t, now, high):
+@partial(CompiledStage, gives=types.float64, takes=(types.float64, types.float64))
+def locate(address, now, high):
     """Enclose the first event before a time of a step at which one has passed.
 
     The state is left just behind it.
     """
+    t = record_at(address, SYSTEM)
     low = 0.0
     at = -1.0
     cables = cables_of(t)
@@ -328,7 +334,7 @@ def locate(t, now, high):
         at = root + margin if turn % 2 == 0 else root - margin
         if turn % 6 > 3 or turn > 40 or not low < at < high:
             at = 0.5 * (low + high)
-        trial(t, now, at)
+        trial(address, now, at)
         if events_crossed(t):
             high = at
             for c in cables:
@@ -338,5 +344,5 @@ def locate(t, now, high):
             for c in cables:
                 c.value_low = c.value
     if at != high:
-        trial(t, now, high)
+        trial(address, now, high)
     return high
