@@ -185,13 +185,14 @@ class Brief:
             ConfigError: No formation is flown, or none holds the load.
         """
         places = load_enu_m.tobytes(), load_yaw_rad, drones_enu_m.tobytes()
-        if places not in self._plans:
-            self._plans[places] = self._compile(load_enu_m, load_yaw_rad, drones_enu_m)
-        return self._plans[places]
+        if places not in self._last_plan:
+            self._last_plan.clear()
+            self._last_plan[places] = self._compile(load_enu_m, load_yaw_rad, drones_enu_m)
+        return self._last_plan[places]
 
     @cached_property
-    def _plans(self) -> dict[tuple[bytes, float, bytes], FlightPlan]:
-        """Plans by the places from which they begin; a plan does not change."""
+    def _last_plan(self) -> dict[tuple[bytes, float, bytes], FlightPlan]:
+        """The last plan by the places from which it begins; a plan does not change."""
         return {}
 
     def _compile(self, load_enu_m: Array, load_yaw_rad: float, drones_enu_m: Array) -> FlightPlan:
