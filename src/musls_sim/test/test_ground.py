@@ -306,6 +306,14 @@ def test_a_misspelt_column_of_a_motion_is_told(tmp_path):
         motion.first()
 
 
+def test_a_motion_of_times_alone_is_told(tmp_path):
+    """It would stand still, whatever was meant."""
+    (tmp_path / "deck.csv").write_text("time_s\n0\n1\n")
+    motion = SurfaceMotion(file=str(tmp_path / "deck.csv"))
+    with pytest.raises(ConfigError, match=r"no column of x_m, .*: one at least is needed"):
+        motion.spline  # noqa: B018 (reads the file)
+
+
 @pytest.mark.parametrize(
     ("world", "message"),
     [

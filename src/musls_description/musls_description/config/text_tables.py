@@ -118,7 +118,8 @@ def read_table(
     """Read columns of a CSV file, (rows, columns), the time first; lines with # are left out.
 
     Columns that are `optional` follow, 0 where the file has none of that name. A file that may
-    leave columns out may have no others: a misspelt one would be one that was left out.
+    leave columns out has at least one of them, and no others: a misspelt one would be one that was
+    left out.
     """
     with naming(path):
         lines = [row for row in rows_of(read_lines(Path(path))) if not row.cells[0].startswith("#")]
@@ -128,6 +129,8 @@ def read_table(
     for column in columns:
         if column not in names:
             raise ConfigError(f"{path}: no column '{shown(column)}': {near_names(column, names)}")
+    if optional and not set(optional) & set(names):
+        raise ConfigError(f"{path}: no column of {', '.join(optional)}: one at least is needed")
     columns = [*columns, *optional]
     for name in names if optional else ():
         if name not in columns:
