@@ -14,7 +14,7 @@ from musls_description.config.errors import ConfigError
 from musls_description.hanging.equilibrium import freed, hanging_equilibrium, on_massless_cables
 from musls_description.hanging.ground import ground_spawn
 from musls_description.system.drone import NO_INERTIA
-from musls_description.system.obstacles import BoxObstacle
+from musls_description.system.obstacles import BoxObstacle, PlaneObstacle
 from musls_description.system.system_files import load_system
 from musls_sim.plants.elastic.plant import ElasticPlant
 from musls_sim.plants.interface import PlantInputs, PrescribedMotion, RotorEfficiency
@@ -97,6 +97,21 @@ def test_a_drone_in_the_corner_of_two_walls_comes_to_rest():
         plant.step(inputs)
     assert np.abs(plant.state.velocity_enu_m_s[1]).max() < 1e-6
     assert plant.spurious_energy_j < 0.01
+
+
+def test_a_floor_in_the_place_of_the_ground_makes_no_energy():
+    """Two surfaces under each foot are stiffer together: 6 J in two seconds with steps for one."""
+    system = load_system("x500_trio")
+    floors = [
+        PlaneObstacle(name=name, point_enu_m=(0.0, 0.0, 0.0), normal_enu=(0.0, 0.0, 1.0))
+        for name in ("floor", "carpet")
+    ]
+    start = BodyMotion.of(*ground_spawn(system).bodies(system))
+    start.position_enu_m[1:, 2] += 0.01
+    plant = MasslessPlant(system, start, obstacles=floors)
+    for _ in range(500):
+        plant.step(PlantInputs.zeros(system))
+    assert plant.spurious_energy_j < 0.02
 
 
 def test_the_fastest_motion_of_a_body_on_its_feet_is_damped_critically():

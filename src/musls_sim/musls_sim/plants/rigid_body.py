@@ -308,7 +308,8 @@ STANDING = 1
 CLOSE = 2
 DEEP = 3
 """`near` of a body: no surface is within reach of a step; some corner touches one or can, while the
-body stands still on at most four; or it moves; or a corner can be deep."""
+body stands still; or it moves; or a corner can be deep, or more than four touch, which are stiffer
+together."""
 
 CORNER = np.dtype(
     [
@@ -453,11 +454,10 @@ def near_surface(body, corners, solids, ahead_s):
                 depth = depth_and_normal(solids[s], point)[0] + way
                 if depth > 0.0:
                     within_reach += 1
-                    still = within_reach <= 4 and ahead_s * faster < STILL_M
+                    still = ahead_s * faster < STILL_M
                     body.near = max(body.near, STANDING if still else CLOSE)
-                    if body.impact_damping == 0.0:
-                        return body.near
-                    if depth > IMPACT_DEPTH_M:
+                    is_deep = body.impact_damping != 0.0 and depth > IMPACT_DEPTH_M
+                    if is_deep or within_reach > 4:
                         body.near = DEEP
                         return DEEP
     return body.near
