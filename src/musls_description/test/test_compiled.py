@@ -170,13 +170,14 @@ def shipped(package, tmp_path):
     return made, folder
 
 
-def test_compiled_code_that_came_with_the_installation_is_used(shipped):
+def test_compiled_code_that_came_with_the_installation_is_used(shipped, tmp_path):
     """And code that is changed later is compiled, and said once."""
     made, folder = shipped
     before = sorted(folder.rglob("*"))
     for _ in range(2):
         assert made.run(MUSLS_COMPILED=str(folder)) == {"one": (20.0, 1, 0)}
         assert not made.said
+        assert not [*(tmp_path / "cache").rglob(code_cache._KEPT)]  # no source is parsed again
     made.write("caller_one.py", CALLER.format(imports="", expression="3.0 * x"))
     assert made.run(MUSLS_COMPILED=str(folder)) == {"one": (30.0, 0, 1)}
     assert made.said.count("has been changed since; compiling") == 1

@@ -433,6 +433,9 @@ def kept(name: str, make: Callable[[], bytes]) -> bytes:
         data = file.read_bytes()
         os.utime(file)
         return data
+    if _PRECOMPILED:
+        with contextlib.suppress(OSError):
+            return (_PRECOMPILED.folder / CODE / _KEPT / name).read_bytes()
     data = make()
     with contextlib.suppress(OSError):
         file.parent.mkdir(exist_ok=True)
