@@ -8,6 +8,7 @@ import sys
 import textwrap
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from numba.core.event import Listener, install_listener
 
@@ -375,18 +376,20 @@ def test_stages_call_each_other_by_name_also_from_the_cache(package):
 
 
 @compiled()
-def less(x, n):
-    return x - n
+def last(x):
+    return x[x.shape[0] - 1]
 
 
 @compiled()
-def least(x):
-    return less(x, 1) + less(x, 2)
+def last_of_both(row, other):
+    return last(row.numbers) + last(other)
 
 
-def test_a_constant_makes_no_function_of_its_own():
-    assert least(5.0) == 7.0
-    assert len(less.from_compiled.signatures) == 1
+def test_an_array_in_a_record_makes_no_function_of_its_own():
+    row = np.zeros(1, [("before", float), ("numbers", float, 3)])
+    row["numbers"] = [1.0, 2.0, 3.0]
+    assert last_of_both(row[0], np.array([4.0, 5.0])) == 8.0
+    assert len(last.from_compiled.signatures) == 1
 
 
 def test_ctrl_c_while_compiling_is_not_lost(monkeypatch, tmp_path):

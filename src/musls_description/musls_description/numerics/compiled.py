@@ -24,7 +24,7 @@ from numba import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaExperimentalFeatureWarning
 from numba.core.event import Event, Listener, register
-from numba.extending import lower_builtin, models, register_model, typeof_impl
+from numba.extending import lower_builtin, lower_cast, models, register_model, typeof_impl
 
 from musls_description.numerics.code_cache import cache_folder, cached_in
 
@@ -394,14 +394,27 @@ def _type_of_stage(stage: CompiledStage, _: Any) -> types.Type:
 
 
 class _Called(types.Dispatcher):  # type: ignore[misc, unused-ignore]
-    """Type of a `CompiledFunction` in compiled code: constants are arguments like others.
+    """Type of a `CompiledFunction` in compiled code: fields of records are arrays like others.
 
-    numba would compile it for each constant that it is called with, True and False, 0, 1 and 2.
+    numba would compile it once for arrays, once for those that are fields of a record.
     """
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         """Types of a call."""
-        return super().get_call_type(context, tuple(types.unliteral(a) for a in args), kws)
+        return super().get_call_type(context, tuple(map(_as_argument, args)), kws)
+
+
+def _as_argument(given: Any) -> Any:
+    """Type that an argument is passed as."""
+    if isinstance(given, types.NestedArray):
+        return types.Array(given.dtype, given.ndim, "C")
+    return given
+
+
+@lower_cast(types.NestedArray, types.Array)  # type: ignore[untyped-decorator, unused-ignore]
+def _field_as_array(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
+    """A field of a record that is passed as an array: it is laid out alike."""
+    return value
 
 
 register_model(_Called)(models.OpaqueModel)
