@@ -218,6 +218,7 @@ class CompiledStage:
     `records.call_at`, for which it takes one address and gives nothing back.
 
     Attributes:
+        on_demand: Whether it is not compiled for its callers.
         wait: Waits for another process that compiles it, if there is one.
     """
 
@@ -239,7 +240,7 @@ class CompiledStage:
         """
         functools.update_wrapper(self, function)  # type: ignore[arg-type, unused-ignore]
         self._signature = gives(types.int64, *takes)
-        self._on_demand = on_demand
+        self.on_demand = on_demand
         self.wait: Callable[[], object] = lambda: None
         self._symbol = f"{function.__module__}.{function.__qualname__}"
         self._place = np.zeros(1, dtype=np.int64)
@@ -262,11 +263,6 @@ class CompiledStage:
     def from_card(self) -> Any:
         """Dispatcher that code for a graphics card calls."""
         return _for_card(self)
-
-    @property
-    def is_on_demand(self) -> bool:
-        """Whether it is not compiled for its callers."""
-        return self._on_demand
 
     def _generate_call(self, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         """Code that calls it: its address is read when it is called."""
@@ -329,7 +325,7 @@ class CompiledStage:
 def make_ready(function: CompiledFunction | CompiledStage) -> None:
     """Compile all stages that a function calls by name, or read their code from the cache."""
     for stage in _stages_of(function, set()):
-        if not stage.is_on_demand:
+        if not stage.on_demand:
             stage.address  # noqa: B018 (compiles it)
 
 
