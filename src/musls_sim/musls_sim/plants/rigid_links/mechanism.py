@@ -330,6 +330,10 @@ LAYOUT = Layout(
         Field("anchors", ("n_anchors",), int, "body index of anchors, -1 for one that is still"),
         Field("closings", ("n_closings",), CLOSING, "ends of cables that close loops"),
         Field("mobility", ("n_closed", "n_closed"), float, "accelerations by forces there"),
+        Field("missing", ("n_closed",), float, "accelerations that are missing there"),
+        Field("gaps", ("n_closed",), float, "accelerations there by a slide"),
+        Field("pulls", ("n_cables",), float, "tension of each cable at its first link"),
+        Field("effects", ("n_closed", "n_cables"), float, "tensions by unit forces there"),
         Field("wrench_body", ("n_selected", 6), float, "inputs, see `PlantInputs`"),
         Field("wrench_enu", ("n_selected", 6), float, "inputs in the world frame"),
         Field("guide", ("n_drones", 6), float, "moment and force that move prescribed drones"),
@@ -372,6 +376,10 @@ backwards_of = LAYOUT.opener("backwards")
 anchors_of = LAYOUT.opener("anchors")
 closings_of = LAYOUT.opener("closings")
 mobility_of = LAYOUT.opener("mobility")
+missing_of = LAYOUT.opener("missing")
+gaps_of = LAYOUT.opener("gaps")
+pulls_of = LAYOUT.opener("pulls")
+effects_of = LAYOUT.opener("effects")
 own_wrench_body_of = LAYOUT.opener("wrench_body")
 own_wrench_enu_of = LAYOUT.opener("wrench_enu")
 guide_of = LAYOUT.opener("guide")

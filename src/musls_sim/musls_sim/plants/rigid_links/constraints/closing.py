@@ -26,7 +26,6 @@ from __future__ import annotations
 import math
 from functools import partial
 
-import numpy as np
 from numba import types
 
 from musls_description.numerics.compiled import CompiledStage, compiled
@@ -53,8 +52,12 @@ from musls_sim.plants.rigid_links.mechanism import (
     bodies_of,
     closings_of,
     coordinates_of,
+    effects_of,
     first_links_of,
+    gaps_of,
+    missing_of,
     mobility_of,
+    pulls_of,
     slacks_of,
 )
 
@@ -154,17 +157,18 @@ def closings_hold(address):
     t = record_at(address, SYSTEM)
     bodies = bodies_of(t)
     closings = closings_of(t)
-    missing = np.zeros(3 * closings.shape[0])
+    missing = missing_of(t)
     most = 0.0
     for k in range(closings.shape[0]):
+        x, y, z = 0.0, 0.0, 0.0
         if closings[k].open == 0:
             x, y, z = lack(bodies, closings[k])
-            put(missing[3 * k : 3 * k + 3], (x, y, z))
-            most = max(most, abs(x), abs(y), abs(z))
+        put(missing[3 * k : 3 * k + 3], (x, y, z))
+        most = max(most, abs(x), abs(y), abs(z))
     if most < CLOSED_M_S2 or not math.isfinite(most):
         return True
     mobility = mobility_of(t)
-    pulls = np.zeros(first_links_of(t).shape[0])
+    pulls = pulls_of(t)
     find_pulls(t, pulls)
     find_mobility(t, mobility, missing, pulls)
     factorise(mobility)
@@ -192,13 +196,15 @@ def find_mobility(t, mobility, missing, pulls):
     slacks = slacks_of(t)
     closings = closings_of(t)
     size = mobility.shape[0]
-    effects = np.zeros((size, pulls.shape[0]))
+    effects = effects_of(t)
     for one in range(size):
         for other in range(size):
             mobility[other, one] = 0.0
         row = closings[one // 3]
         if row.open != 0:
             mobility[one, one] = 1.0
+            for i in range(pulls.shape[0]):
+                effects[one, i] = 0.0
             continue
         forget_forces(bodies)
         pull_closing(bodies, row, unit_vector(one % 3))
@@ -245,10 +251,12 @@ def find_lightness(t, factor):
         reply(t)
         held = add(read3(up.linear), cross(up.angular, body.arm))
         free = dot(along, sub(read3(body.linear), held))
-        gaps = np.zeros(factor.shape[0])
+        gaps = gaps_of(t)
         for k in range(closings.shape[0]):
+            x, y, z = 0.0, 0.0, 0.0
             if closings[k].open == 0:
-                put(gaps[3 * k : 3 * k + 3], gap_acceleration(bodies, closings[k]))
+                x, y, z = gap_acceleration(bodies, closings[k])
+            put(gaps[3 * k : 3 * k + 3], (x, y, z))
         forward(factor, gaps)
         for k in range(gaps.shape[0]):  # of W = L L^T what is L^-1 gaps squared
             free -= gaps[k] * gaps[k]
