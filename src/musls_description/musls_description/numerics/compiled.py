@@ -115,17 +115,17 @@ register("numba:compile", _GARBAGE)
 
 
 def _with_room(work: Callable[[], Any]) -> Any:
-    """Call a function with 400 kB of Python's stack for what it calls.
+    """Call a function with room for the frames of all that it calls.
 
-    Python 3.11 and later take 16 kB at a time for the frames of calls, and give them back when the
-    first call in them returns: one that a compiler makes a million times just there maps and unmaps
-    memory each time, a tenth of a first start. A frame that says that it is large gets half a
-    megabyte and more.
+    Python 3.11 and later take 16 kB at a time for frames, and give them back when the first call in
+    them returns: one that a compiler makes a million times just there maps and unmaps memory each
+    time, a tenth of a first start. For a frame that says that it needs 560 kB Python takes 1 MB,
+    and the rest of it serves the frames of what is called.
     """
     return work()
 
 
-_with_room.__code__ = _with_room.__code__.replace(co_stacksize=70_000)  # words: of 1 MB the half
+_with_room.__code__ = _with_room.__code__.replace(co_stacksize=70_000)  # of 8 bytes
 
 
 def compiled(
@@ -318,7 +318,7 @@ class CompiledStage:
         self.wait()
         function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
         make: Any = numba.cfunc(self._signature, cache=True, error_model="numpy", fastmath=False)
-        with global_compiler_lock, _GARBAGE:  # numba compiles it while it is made
+        with global_compiler_lock, _GARBAGE:  # the lock first, as everywhere
             return _with_room(lambda: cached_in(self._folder, lambda: make(function)))
 
 
@@ -400,6 +400,9 @@ class _Called(types.Dispatcher):  # type: ignore[misc, unused-ignore]
         return super().get_call_type(context, tuple(map(_as_argument, args)), kws)
 
 
+register_model(_Called)(models.OpaqueModel)
+
+
 def _as_argument(given: Any) -> Any:
     """Type that an argument is passed as."""
     if isinstance(given, types.NestedArray):
@@ -411,9 +414,6 @@ def _as_argument(given: Any) -> Any:
 def _field_as_array(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
     """A field of a record that is passed as an array: it is laid out alike."""
     return value
-
-
-register_model(_Called)(models.OpaqueModel)
 
 
 @typeof_impl.register(CompiledFunction)

@@ -157,7 +157,7 @@ def guided_step(t, h):
     return True
 
 
-@partial(CompiledStage, gives=types.void, takes=(types.float64,))
+@partial(CompiledStage, takes=(types.float64,))
 def begin_step(address, h):
     """Positions and rotors in the middle of the step, and what is guessed before it."""
     t = record_at(address, SYSTEM)
@@ -271,7 +271,7 @@ def add_outside(t):
     return math.isfinite(total)
 
 
-@partial(CompiledStage, gives=types.void, takes=(types.float64,))
+@partial(CompiledStage, takes=(types.float64,))
 def end_step(address, h):
     """Update tensions, work, rates and positions after the last evaluation of a step."""
     t = record_at(address, SYSTEM)
