@@ -324,7 +324,9 @@ class FlightGuidance:
         """Time of the next reaction to a loss; in the past where somebody has fallen silent."""
         if self._silent:
             return -np.inf
-        return min((due_s for due_s, _ in self._pending), default=np.inf)
+        if not self._pending:
+            return np.inf
+        return min(due_s for due_s, _ in self._pending)
 
     def look(self, time_s: float) -> None:
         """Check for lost drones and faults, and run the reactions that are due."""

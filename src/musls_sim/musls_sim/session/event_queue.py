@@ -98,6 +98,8 @@ class EventQueue:
     @property
     def next_s(self) -> float:
         """Time of the next `step` that does something; in the past where it is not known."""
+        if not self.waits:
+            return np.inf
         times = [end_s for end_s, _ in self._active]
         for waiting in self._waiting:
             when = waiting.event.when

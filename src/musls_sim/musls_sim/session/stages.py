@@ -153,7 +153,7 @@ def _separation(flight: Flight) -> Stage | None:
 @entry("look at the state and the set-points that hold from now on", "session/loop.py")
 def _observers(flight: Flight) -> Stage:
     def due(tick: int) -> float:
-        return min((observer.next_look(tick) for observer in flight.observers), default=NEVER)
+        return min([NEVER, *[observer.next_look(tick) for observer in flight.observers]])
 
     return Stage("observers", flight.look, due)
 

@@ -135,17 +135,13 @@ class Runs:
 
     def _free_periods(self, tick: int, end: int) -> int:
         """Periods from now on in which no stage in Python has anything to do; 0 if one has now."""
-        limit: float = tick + 1 if self._session.finished else end
-        for due in self._due:
-            at = due(tick)
-            if at <= tick:
-                return 0
-            limit = min(limit, at)
-        for stage in self._telling:
-            limit = min(limit, stage.due(tick) + 1)
-        for stage in self._leading:
-            limit = min(limit, stage.due(tick + 1))
-        return max(ceil(limit) - tick, 1)
+        limits = [due(tick) for due in self._due]
+        if limits and min(limits) <= tick:
+            return 0
+        limits += [stage.due(tick) + 1 for stage in self._telling]
+        limits += [stage.due(tick + 1) for stage in self._leading]
+        last = tick + 1 if self._session.finished else end
+        return max(ceil(min(last, *limits)) - tick, 1)
 
     def _account(self, periods: int) -> bool:
         """Take note of periods in which the plant moved; whether there is something to tell."""
