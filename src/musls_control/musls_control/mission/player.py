@@ -202,7 +202,7 @@ class FlightPlayer:
         wait = int(self.play["next_wait"][0])
         gate_now: DeliveryGate | None = None
         waits = plan.waits if places_enu_m is not None else plan.waits[:0]
-        places = NOWHERE if places_enu_m is None else places_enu_m
+        places = NOWHERE if places_enu_m is None else np.ascontiguousarray(places_enu_m)
         due = int(due_row(self.play[0], waits, plan.drone_position_enu_m, places, time_s))
         if self._gates and due >= self._gates[0].row:
             gate = self._gates[0]

@@ -98,7 +98,7 @@ def rests(play, wait, places):
     return play.still >= wait.still
 
 
-@compiled()
+@compiled(shared=True)
 def due_row(play, waits, planned, places, time):
     """The row of a plan that is due; a row that waits delays itself and all that follow.
 

@@ -13,7 +13,6 @@ from functools import cache
 from typing import Annotated, Any
 
 import numpy as np
-from numba import boolean, float64, int64, void
 from pydantic import Field
 
 from musls_control.px4.parameters import MAX_ROTORS, PX4_PARAMETERS
@@ -181,8 +180,7 @@ def build_mixer(rotors: RotorLayout) -> np.ndarray:
     return mixer
 
 
-# Explicit signatures: numba would otherwise compile these once per literal column and limit.
-@compiled(float64(float64[::1], float64[:, ::1], int64, float64))
+@compiled()
 def desaturation_gain(u, mixer, column, upper):
     """Return how far to move along a mixer column to bring all motors between 0 and `upper`."""
     k_min = 0.0
@@ -202,7 +200,7 @@ def desaturation_gain(u, mixer, column, upper):
     return k_min + k_max
 
 
-@compiled(void(float64[::1], float64[:, ::1], int64, float64, boolean))
+@compiled()
 def desaturate(u, mixer, column, upper, only_lower):
     """Move motor commands along a mixer column to bring them within the limits, in place.
 

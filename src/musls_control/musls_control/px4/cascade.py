@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numba
 import numpy as np
 
 from musls_control.autopilot import Autopilot, DroneSetpoints, MotorCommands
@@ -171,17 +170,7 @@ def run_outer_loops(state, p):
     )
 
 
-@compiled(
-    numba.void(
-        numba.float64[:, ::1],
-        numba.float64[:, ::1],
-        numba.from_dtype(PARAMETER_DTYPE)[::1],
-        numba.from_dtype(STATE_DTYPE)[::1],
-        numba.float64[:, :, ::1],
-        numba.float64[:, :, ::1],
-    ),
-    shared=True,
-)
+@compiled(shared=True)
 def step_drones(setpoints, measurements, parameters, states, mixers, commands):
     """Advance all drones by one step."""
     for i in range(states.shape[0]):

@@ -5,10 +5,6 @@ from __future__ import annotations
 import math
 from enum import IntEnum
 
-import numba
-from numba import float64, int64
-
-from musls_control.px4.layout import HYSTERESIS_DTYPE
 from musls_control.px4.position_control import THRUST_IDLE
 from musls_description.numerics.compiled import compiled
 from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2 as GRAVITY_M_S2
@@ -19,7 +15,7 @@ from musls_description.numerics.constants import STANDARD_GRAVITY_M_S2 as GRAVIT
 TIME_TOLERANCE_S = 1e-9
 
 
-@compiled(int64(numba.from_dtype(HYSTERESIS_DTYPE), int64, float64, float64))
+@compiled()
 def update_hysteresis(flag, requested, rise_time_s, dt_s):
     """Follow a request: rising only after it has stood for a time, falling at once.
 

@@ -128,9 +128,7 @@ def _with_room(work: Callable[[], Any]) -> Any:
 _with_room.__code__ = _with_room.__code__.replace(co_stacksize=70_000)  # of 8 bytes
 
 
-def compiled(
-    *signatures: Any, shared: bool = False, inlined: bool = False
-) -> Callable[[Function], Function]:
+def compiled(*, shared: bool = False, inlined: bool = False) -> Callable[[Function], Function]:
     """Make the decorator for a compiled function.
 
     `shared`: Python and compiled code both call it: it is compiled once, with both entries.
@@ -141,7 +139,7 @@ def compiled(
     """
 
     def decorate(function: Function) -> Function:
-        made = CompiledFunction(function, signatures, shared=shared, inlined=inlined)
+        made = CompiledFunction(function, shared=shared, inlined=inlined)
         return cast(Function, made)  # is called as itself
 
     return decorate
@@ -155,16 +153,8 @@ class CompiledFunction:
     for that a function is compiled without them, apart, and kept in a folder of its own.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        signatures: Sequence[Any],
-        *,
-        shared: bool,
-        inlined: bool,
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], *, shared: bool, inlined: bool) -> None:
         functools.update_wrapper(self, function)
-        self._signatures = signatures
         self._shared = shared
         self._inlined = inlined
 
@@ -202,12 +192,7 @@ class CompiledFunction:
         make: Any = numba.njit(
             cache=True, error_model="numpy", fastmath=False, nogil=True, **options
         )
-        dispatcher: Any = cached_in(folder, lambda: make(function))
-        for signature in self._signatures:
-            dispatcher.compile(signature)
-        if self._signatures:
-            dispatcher.disable_compile()
-        return dispatcher
+        return cached_in(folder, lambda: make(function))
 
 
 class CompiledStage:
@@ -390,9 +375,10 @@ def _type_of_stage(stage: CompiledStage, _: Any) -> types.Type:
 
 
 class _Called(types.Dispatcher):  # type: ignore[misc, unused-ignore]
-    """Type of a `CompiledFunction` in compiled code: fields of records are arrays like others.
+    """Type of a `CompiledFunction` in compiled code: it is compiled once for arguments of a kind.
 
-    numba would compile it once for arrays, once for those that are fields of a record.
+    numba would compile it once for arrays and once for those that are fields of a record, and
+    once for each constant.
     """
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
@@ -407,7 +393,7 @@ def _as_argument(given: Any) -> Any:
     """Type that an argument is passed as."""
     if isinstance(given, types.NestedArray):
         return types.Array(given.dtype, given.ndim, "C")
-    return given
+    return types.unliteral(given)
 
 
 @lower_cast(types.NestedArray, types.Array)  # type: ignore[untyped-decorator, unused-ignore]
