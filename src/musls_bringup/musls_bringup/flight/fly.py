@@ -8,10 +8,11 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import Executor, Future
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from threading import Thread
 from time import monotonic
 from typing import Any
 
@@ -24,7 +25,7 @@ from musls_bringup.catalogue.shipped import VERSION
 from musls_bringup.flight.results import Ending, StopRequested, result_folder
 from musls_control.brief.findings import findings
 from musls_control.brief.margins import margins_of
-from musls_control.child_processes import WorkerProcess, worker_count
+from musls_control.child_processes import worker_count, worker_processes
 from musls_control.controllers import Controller
 from musls_control.mission.plan import closest_in_plan
 from musls_description.config.errors import MuslsError
@@ -117,6 +118,7 @@ def fly(
     with (
         Ending() as ending,
         result_folder(out, overwrite=options.overwrite) as work,
+        second_compiler() as compile_beside,
     ):
         if options.report:  # a flight by itself
             compile_beside(OFTEN_NEEDED)
@@ -128,6 +130,8 @@ def fly(
             force=options.force,
             autopilot_logs=logs,
         )
+        if options.report and (step := session.plant.compiled_step) is not None:
+            compile_beside(tuple(reversed(step.parts)))  # the last ones are needed first here
         start = _Start(ending)
         try:
             recorder = BagRecorder(work / "bag", scenario.system, **_rates(session))
@@ -180,29 +184,31 @@ def fly(
     raise failure
 
 
-def compile_beside(stages: Parts) -> None:
-    """Compile stages in a process of its own, where that is new and a second core is there for it.
+@contextmanager
+def second_compiler() -> Iterator[Callable[[Parts], None]]:
+    """Give a function that has stages compiled in another process, where there is a core for it.
 
-    Numba's cache on disk hands them over; a stage that needs one of them waits for all.
+    Numba's cache on disk hands over those that are new. A stage that is needed before its turn
+    comes is not compiled there, but where it is needed.
     """
-    if any(stage.is_kept for stage in stages) or os.name != "posix" or worker_count(None, 2) == 1:
-        return
-    worker = WorkerProcess()
+    has_core = os.name == "posix" and worker_count(None, 2) > 1
+    with ExitStack() as closing:
+        pool: Executor | None = None
 
-    def call() -> None:
-        with suppress(MuslsError):  # what is missing is compiled here then
-            worker.call(_compile, stages)
-        worker.close()
+        def compile_beside(stages: Parts) -> None:
+            nonlocal pool
+            for stage in stages:
+                if has_core and not stage.is_kept:
+                    pool = pool or closing.enter_context(worker_processes(1))
+                    stage.wait = partial(_wait, pool.submit(stage.compile))
 
-    thread = Thread(target=call, daemon=True)
-    thread.start()
-    for stage in stages:
-        stage.wait = thread.join
+        yield compile_beside
 
 
-def _compile(stages: Parts) -> None:
-    for stage in stages:
-        stage.address  # noqa: B018 (compiles it)
+def _wait(compilation: Future[None]) -> None:
+    """Wait for a compilation if it has begun; what it fails to do is done where it is needed."""
+    if not compilation.cancel():
+        compilation.exception()
 
 
 @contextmanager

@@ -204,7 +204,7 @@ class CompiledStage:
 
     Attributes:
         on_demand: Whether it is not compiled for its callers.
-        wait: Waits for another process that compiles it, if there is one.
+        wait: Called before it is compiled: waits for another process that does it, if there is one.
     """
 
     def __init__(
@@ -283,20 +283,32 @@ class CompiledStage:
 
     @property
     def is_kept(self) -> bool:
-        """Whether stages of its module have been compiled since their sources were changed."""
-        return any(self._folder.glob("*"))
+        """Whether it has been compiled since its sources were changed."""
+        return any(self._folder.glob(f"*.{self.__qualname__}-*"))  # type: ignore[attr-defined, unused-ignore]
 
     @property
+    def parts(self) -> list[CompiledStage]:
+        """The stages that it calls, directly or not, and itself, each behind those it calls."""
+        found: dict[CompiledStage, None] = {}
+        for stage in _stages_of(self, set()):
+            if not stage.on_demand:
+                found |= dict.fromkeys(stage.parts)
+        return [*found, self]
+
+    def compile(self) -> None:
+        """Compile it, and not the stages that it calls."""
+        self._compiled  # noqa: B018 (compiles it)
+
+    @functools.cached_property
     def _folder(self) -> Path:
         return cache_folder(self.__module__) / "stage"
 
     @functools.cached_property
     def _function(self) -> Any:
         """The function ready to be called, and all that it calls."""
-        compiled = self._compiled
         make_ready(self)
-        self._place[0] = compiled.address
-        return compiled
+        self._place[0] = self._compiled.address
+        return self._compiled
 
     @functools.cached_property
     def _compiled(self) -> Any:
