@@ -185,12 +185,10 @@ COMPILING = """
 from musls_bringup.flight.fly import second_compiler
 from musls_sim.session.compiled_stages.world import end_period, play_plan
 
-with second_compiler() as compile_beside:
-    compile_beside((end_period, play_plan))
+with second_compiler((end_period, play_plan)):
     for stage in (play_plan, end_period):
         stage.address
         print(stage._compiled.cache_hits, stage.is_kept)
-    compile_beside((end_period,))  # starts nothing
 """
 
 

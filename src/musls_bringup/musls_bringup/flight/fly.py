@@ -9,7 +9,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from musls_control.controllers import Controller
 from musls_control.mission.plan import closest_in_plan
 from musls_description.config.errors import MuslsError
 from musls_description.config.schema import to_yaml
+from musls_description.numerics.compiled import CompiledStage
 from musls_sim.px4.install import Firmware, Px4Error
 from musls_sim.recording import BagRecorder
 from musls_sim.recording.recorder import MemoryRecorder
@@ -118,10 +119,8 @@ def fly(
     with (
         Ending() as ending,
         result_folder(out, overwrite=options.overwrite) as work,
-        second_compiler() as compile_beside,
+        second_compiler(OFTEN_NEEDED) if options.report else nullcontext(),  # a flight by itself
     ):
-        if options.report:  # a flight by itself
-            compile_beside(OFTEN_NEEDED)
         logs = Path(f"{os.path.realpath(out)}.px4-logs")  # outlives a flight that PX4 fails
         session = Session(
             scenario,
@@ -130,8 +129,6 @@ def fly(
             force=options.force,
             autopilot_logs=logs,
         )
-        if options.report and (step := session.plant.compiled_step) is not None:
-            compile_beside(tuple(reversed(step.parts)))  # the last ones are needed first here
         start = _Start(ending)
         try:
             recorder = BagRecorder(work / "bag", scenario.system, **_rates(session))
@@ -185,24 +182,35 @@ def fly(
 
 
 @contextmanager
-def second_compiler() -> Iterator[Callable[[Parts], None]]:
-    """Give a function that has stages compiled in another process, where there is a core for it.
+def second_compiler(stages: Parts = ()) -> Iterator[None]:
+    """Within it stages are compiled in another process, too, where there is a core for it.
 
-    Numba's cache on disk hands over those that are new. A stage that is needed before its turn
-    comes is not compiled there, but where it is needed.
+    Numba's cache on disk hands them over. A stage that is needed before its turn comes is not
+    compiled there, but where it is needed.
+
+    Args:
+        stages: Stages to begin with; those that others call by name follow.
     """
-    has_core = os.name == "posix" and worker_count(None, 2) > 1
+    if os.name != "posix" or worker_count(None, 2) == 1:
+        yield
+        return
+    compilations: dict[CompiledStage, Future[None]] = {}
     with ExitStack() as closing:
         pool: Executor | None = None
 
-        def compile_beside(stages: Parts) -> None:
+        def compile_beside(stages: Sequence[CompiledStage]) -> None:
             nonlocal pool
             for stage in stages:
-                if has_core and not stage.is_kept:
-                    pool = pool or closing.enter_context(worker_processes(1))
-                    stage.wait = partial(_wait, pool.submit(stage.compile))
+                if stage in compilations or stage.is_kept:
+                    continue
+                pool = pool or closing.enter_context(worker_processes(1))
+                compilations[stage] = pool.submit(stage.compile)
+                stage.wait = partial(_wait, compilations[stage])
 
-        yield compile_beside
+        CompiledStage.compile_beside = compile_beside
+        closing.callback(setattr, CompiledStage, "compile_beside", None)
+        compile_beside(stages)
+        yield
 
 
 def _wait(compilation: Future[None]) -> None:

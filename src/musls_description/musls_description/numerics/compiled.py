@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numba
 import numpy as np
@@ -205,7 +205,10 @@ class CompiledStage:
     Attributes:
         on_demand: Whether it is not compiled for its callers.
         wait: Called before it is compiled: waits for another process that does it, if there is one.
+        compile_beside: Has stages compiled in another process; None where there is no such.
     """
+
+    compile_beside: ClassVar[Callable[[Sequence[CompiledStage]], None] | None] = None
 
     def __init__(
         self,
@@ -286,15 +289,6 @@ class CompiledStage:
         """Whether it has been compiled since its sources were changed."""
         return any(self._folder.glob(f"*.{self.__qualname__}-*"))  # type: ignore[attr-defined, unused-ignore]
 
-    @property
-    def parts(self) -> list[CompiledStage]:
-        """The stages that it calls, directly or not, and itself, each behind those it calls."""
-        found: dict[CompiledStage, None] = {}
-        for stage in _stages_of(self, set()):
-            if not stage.on_demand:
-                found |= dict.fromkeys(stage.parts)
-        return [*found, self]
-
     def compile(self) -> None:
         """Compile it, and not the stages that it calls."""
         self._compiled  # noqa: B018 (compiles it)
@@ -321,15 +315,18 @@ class CompiledStage:
 
 def make_ready(function: CompiledFunction | CompiledStage) -> None:
     """Compile all stages that a function calls by name, or read their code from the cache."""
-    for stage in _stages_of(function, set()):
-        if not stage.on_demand:
-            stage.address  # noqa: B018 (compiles it)
+    stages = list(_stages_of(function, set()))
+    if stages and CompiledStage.compile_beside is not None:
+        itself = [function] if isinstance(function, CompiledStage) else []
+        CompiledStage.compile_beside([*itself, *reversed(stages[1:])])  # here the first one begins
+    for stage in stages:
+        stage.address  # noqa: B018 (compiles it)
 
 
 def _stages_of(function: Any, seen: set[int]) -> Iterator[CompiledStage]:
-    """Stages that a function calls by their names, or that functions do which it calls."""
+    """Stages that a function calls, directly or not, each behind those that it calls."""
     python = function.__wrapped__
-    names = set(_names_in(python.__code__))
+    names = dict.fromkeys(_names_in(python.__code__))  # in their order
     named = [python.__globals__.get(name) for name in names]
     modules = [module for module in named if isinstance(module, ModuleType)]
     in_modules = [getattr(module, name, None) for module in modules for name in names]
@@ -338,7 +335,9 @@ def _stages_of(function: Any, seen: set[int]) -> Iterator[CompiledStage]:
             continue
         seen.add(id(called))
         if isinstance(called, CompiledStage):
-            yield called
+            if not called.on_demand:
+                yield from _stages_of(called, seen)
+                yield called
         elif isinstance(called, CompiledFunction):
             yield from _stages_of(called, seen)
 
