@@ -9,6 +9,7 @@ import functools
 import gc
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -26,7 +27,7 @@ from numba.core.errors import NumbaExperimentalFeatureWarning
 from numba.core.event import Event, Listener, register
 from numba.extending import lower_builtin, lower_cast, models, register_model, typeof_impl
 
-from musls_description.numerics.code_cache import cache_folder, cached_in
+from musls_description.numerics.code_cache import cached_in, folder_of
 
 # A function of the begin of a record takes records that go on after it: all are mere pointers.
 warnings.filterwarnings(
@@ -164,6 +165,7 @@ class CompiledFunction:
         inlined: bool,
     ) -> None:
         functools.update_wrapper(self, function)
+        self._made_ns = time.time_ns()
         self._signatures = signatures
         self._shared = shared
         self._inlined = inlined
@@ -195,12 +197,12 @@ class CompiledFunction:
 
     def _dispatcher(self, caller: str, **entries: bool) -> Any:
         function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
-        folder = cache_folder(function.__module__) / caller
+        folder = _folder_in(function, self._made_ns, caller)
         # Options of `jit` that numba's types do not know.
         options: dict[str, Any] = {"no_cfunc_wrapper": True, **entries}
         options["forceinline"] = self._inlined  # said in any case, or callees would inherit it
         make: Any = numba.njit(
-            cache=True, error_model="numpy", fastmath=False, nogil=True, **options
+            cache=folder is not None, error_model="numpy", fastmath=False, nogil=True, **options
         )
         dispatcher: Any = cached_in(folder, lambda: make(function))
         for signature in self._signatures:
@@ -239,6 +241,7 @@ class CompiledStage:
                 before.
         """
         functools.update_wrapper(self, function)  # type: ignore[arg-type, unused-ignore]
+        self._made_ns = time.time_ns()
         self._signature = gives(types.int64, *takes)
         self.on_demand = on_demand
         self.wait: Callable[[], object] = lambda: None
@@ -299,11 +302,13 @@ class CompiledStage:
     @property
     def is_kept(self) -> bool:
         """Whether stages of its module have been compiled since their sources were changed."""
-        return any(self._folder.glob("*"))
+        folder = self._folder
+        return folder is not None and any(folder.glob("*"))
 
     @property
-    def _folder(self) -> Path:
-        return cache_folder(self.__module__) / "stage"
+    def _folder(self) -> Path | None:
+        function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
+        return _folder_in(function, self._made_ns, "stage")
 
     @functools.cached_property
     def _function(self) -> Any:
@@ -317,9 +322,18 @@ class CompiledStage:
     def _compiled(self) -> Any:
         self.wait()
         function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
-        make: Any = numba.cfunc(self._signature, cache=True, error_model="numpy", fastmath=False)
+        folder = self._folder
+        make: Any = numba.cfunc(
+            self._signature, cache=folder is not None, error_model="numpy", fastmath=False
+        )
         with global_compiler_lock, _GARBAGE:  # the lock first, as everywhere
-            return _with_room(lambda: cached_in(self._folder, lambda: make(function)))
+            return _with_room(lambda: cached_in(folder, lambda: make(function)))
+
+
+def _folder_in(function: Any, made_ns: int, caller: str) -> Path | None:
+    """Folder in which compiled code of a function is kept for a kind of caller, if it is kept."""
+    folder = folder_of(function, made_ns)
+    return folder and folder / caller
 
 
 def make_ready(function: CompiledFunction | CompiledStage) -> None:
