@@ -218,6 +218,9 @@ def test_compiled_code_that_does_not_fit_is_not_used(shipped):
     (folder / code_cache.MANIFEST).unlink()
     assert made.run(MUSLS_COMPILED=str(folder)) == {"one": (20.0, 1, 0)}  # from its own cache
     assert made.said.count("no compiled.json that can be read") == 1
+    replace(code_cache.CodeTarget.here(), processor=["a"]).write(folder)
+    made.run(MUSLS_COMPILED=str(folder))
+    assert made.said.count("no compiled.json that can be read") == 1
 
 
 STAMPS = """\
@@ -572,3 +575,47 @@ def test_a_full_disk_is_said_of_the_cache(monkeypatch, tmp_path):
 
     with pytest.raises(MuslsError, match=f"no room for compiled code in {tmp_path}"):
         plus_two(1.0)
+
+
+SAME_NAMES = """\
+import numpy as np
+
+from musls_description.numerics.compiled import compiled
+
+def choose(kind):
+    if kind == "twice":
+        @compiled()
+        def answer(x):
+            return 2.0 * x
+    elif kind == "thrice":
+        @compiled()
+        def answer(x):
+            return 3.0 * x
+    elif kind == "sine":
+        @compiled()
+        def answer(x):
+            return np.sin(0.0 * x)
+    else:
+        @compiled()
+        def answer(x):
+            return np.cos(0.0 * x)
+    return answer
+"""
+
+
+def test_functions_of_one_name_are_told_apart(tmp_path):
+    """Also where they differ in numbers and names alone."""
+    run, write = _beside(tmp_path)
+    write("own.py", SAME_NAMES)
+    kinds = ["twice", "thrice", "sine", "cosine"]
+    script = f"import own; print(*[own.choose(kind)(10.0) for kind in {kinds}])"
+    assert [run(script), run(script)] == 2 * ["20.0 30.0 0.0 1.0"]
+
+
+def test_what_cannot_be_kept_is_compiled_each_time(tmp_path):
+    """A table too large for numba's files: it warns and goes on."""
+    run, write = _beside(tmp_path)
+    imports = "import numpy as np\nTABLE = np.arange(300_000.0)"
+    write("own.py", CALLER.format(imports=imports, expression="TABLE[int(x)]"))
+    script = "import own; print(own.answer(10.0))"
+    assert [run(script), run(script)] == ["10.0", "10.0"]

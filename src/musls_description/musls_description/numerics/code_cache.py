@@ -36,7 +36,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -143,7 +143,10 @@ class CodeTarget:
     @classmethod
     def read(cls, folder: Path) -> CodeTarget:
         """Read the manifest of a folder (raises OSError, ValueError, TypeError)."""
-        return cls(**json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+        target = cls(**json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+        if not all(isinstance(value, str) for value in asdict(target).values()):
+            raise ValueError("a value that is no text")
+        return target
 
 
 class PrecompiledCode:
@@ -232,13 +235,15 @@ def cached_in(folder: Path | None, make: Callable[[], Any]) -> Any:
 class CacheByContent:
     """Locator of numba's whose folder alone says what the compiled code was made from."""
 
-    def __init__(self) -> None:
+    def __init__(self, function: FunctionType, file: str) -> None:
         self._path: str = _settings.CACHE_DIR
+        self._numbers_and_names = _numbers_and_names(function.__code__, function.__doc__)
+        self._py_file = file  # numba names it where it warns that a function cannot be kept
 
     @classmethod
-    def from_function(cls, function: object, file: object) -> CacheByContent:
+    def from_function(cls, function: FunctionType, file: str) -> CacheByContent:
         """Locator of a function."""
-        return cls()
+        return cls(function, file)
 
     def ensure_cache_path(self) -> None:
         """Make the folder, also where it has been deleted meanwhile; say where there is no room."""
@@ -258,8 +263,18 @@ class CacheByContent:
         return ""
 
     def get_disambiguator(self) -> str:
-        """Suffix for functions of one name: empty, since numba compares bytecode, too."""
-        return ""
+        """Suffix for functions of one name: numba compares bytecode, which does not say them."""
+        return hashlib.sha256(self._numbers_and_names.encode()).hexdigest()[:8]
+
+
+def _numbers_and_names(code: CodeType, docstring: str | None) -> str:
+    """What bytecode has by place only, also of functions within."""
+    said = [
+        _numbers_and_names(constant, None) if isinstance(constant, CodeType) else repr(constant)
+        for constant in code.co_consts
+        if constant is not None and constant is not docstring
+    ]
+    return repr((said, code.co_names, code.co_varnames))
 
 
 # ---------- The folder of a module
