@@ -9,6 +9,7 @@ import textwrap
 import zipfile
 from dataclasses import replace
 
+import numba
 import pytest
 from numba.core.event import Listener, install_listener
 
@@ -619,3 +620,45 @@ def test_what_cannot_be_kept_is_compiled_each_time(tmp_path):
     write("own.py", CALLER.format(imports=imports, expression="TABLE[int(x)]"))
     script = "import own; print(own.answer(10.0))"
     assert [run(script), run(script)] == ["10.0", "10.0"]
+
+
+TWO_THREADS = """\
+import os, threading, time
+from numba.core.compiler_lock import global_compiler_lock
+import own
+
+def compile_callers():
+    with global_compiler_lock:
+        held.set()
+        time.sleep(0.5)  # meanwhile the other one begins
+        own.answer.from_compiled
+
+held = threading.Event()
+threads = [threading.Thread(target=compile_callers, daemon=True)]
+threads[0].start()
+held.wait()
+threads.append(threading.Thread(target=lambda: own.answer(1.0), daemon=True))
+threads[1].start()
+for thread in threads:
+    thread.join(30.0)
+print(any(thread.is_alive() for thread in threads), flush=True)
+os._exit(0)
+"""
+
+
+def test_threads_that_compile_at_once_do_not_wait_for_each_other(tmp_path):
+    """Each would hold what the other needs, numba's lock and ours."""
+    run, write = _beside(tmp_path)
+    write("own.py", CALLER.format(imports="", expression="2.0 * x"))
+    assert run(TWO_THREADS) == "False"
+
+
+def test_numba_that_is_told_not_to_compile_is_one_line(monkeypatch):
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+
+    @compiled()
+    def plus_five(x):
+        return x + 5.0
+
+    with pytest.raises(MuslsError, match="NUMBA_DISABLE_JIT is set"):
+        plus_five(1.0)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import numba
 import numpy as np
@@ -27,6 +27,7 @@ from numba.core.errors import NumbaExperimentalFeatureWarning
 from numba.core.event import Event, Listener, register
 from numba.extending import lower_builtin, lower_cast, models, register_model, typeof_impl
 
+from musls_description.config.errors import MuslsError
 from musls_description.numerics.code_cache import cached_in, folder_of
 
 # A function of the begin of a record takes records that go on after it: all are mere pointers.
@@ -35,6 +36,7 @@ warnings.filterwarnings(
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Made = TypeVar("Made")
 
 _CARD: ContextVar[bool] = ContextVar("_CARD", default=False)
 """Whether functions are compiled for a graphics card instead of for the processor."""
@@ -129,6 +131,27 @@ def _with_room(work: Callable[[], Any]) -> Any:
 _with_room.__code__ = _with_room.__code__.replace(co_stacksize=70_000)  # of 8 bytes
 
 
+class _made_once(Generic[Made]):  # noqa: N801 (used as a decorator)
+    """A property that is made when it is first used, by one thread.
+
+    numba's lock comes before all others: a thread that compiles needs what others make.
+    """
+
+    def __init__(self, make: Callable[[Any], Made]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __get__(self, owner: Any, _: type | None = None) -> Made:
+        """Value for an object, which finds it in its dictionary from then on."""
+        if owner is None:
+            return cast(Made, self)
+        name = self._make.__name__
+        with global_compiler_lock:
+            if name not in vars(owner):
+                vars(owner)[name] = self._make(owner)
+            return cast(Made, vars(owner)[name])
+
+
 def compiled(
     *signatures: Any, shared: bool = False, inlined: bool = False
 ) -> Callable[[Function], Function]:
@@ -177,20 +200,20 @@ class CompiledFunction:
     def __reduce__(self) -> str:
         return self.__qualname__  # type: ignore[attr-defined, no-any-return, unused-ignore]
 
-    @functools.cached_property
+    @_made_once
     def from_python(self) -> Any:
         """Dispatcher of numba's that Python calls."""
         make_ready(self)
         return self._dispatcher("python", no_cpython_wrapper=False)
 
-    @functools.cached_property
+    @_made_once
     def from_compiled(self) -> Any:
         """Dispatcher that compiled code calls; it may have no entry for Python."""
         if self._shared:
             return self.from_python
         return self._dispatcher("compiled", no_cpython_wrapper=True)
 
-    @functools.cached_property
+    @_made_once
     def from_card(self) -> Any:
         """Dispatcher that code for a graphics card calls."""
         return _for_card(self)
@@ -257,12 +280,12 @@ class CompiledStage:
     def __reduce__(self) -> str:
         return self.__qualname__  # type: ignore[attr-defined, no-any-return, unused-ignore]
 
-    @functools.cached_property
+    @_made_once
     def address(self) -> int:
         """Address of the compiled function in this process; compiles it on first use."""
         return int(self._function.address)
 
-    @functools.cached_property
+    @_made_once
     def from_card(self) -> Any:
         """Dispatcher that code for a graphics card calls."""
         return _for_card(self)
@@ -310,7 +333,7 @@ class CompiledStage:
         function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
         return _folder_in(function, self._made_ns, "stage")
 
-    @functools.cached_property
+    @_made_once
     def _function(self) -> Any:
         """The function ready to be called, and all that it calls."""
         compiled = self._compiled
@@ -318,7 +341,7 @@ class CompiledStage:
         self._place[0] = compiled.address
         return compiled
 
-    @functools.cached_property
+    @_made_once
     def _compiled(self) -> Any:
         self.wait()
         function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
@@ -326,12 +349,18 @@ class CompiledStage:
         make: Any = numba.cfunc(
             self._signature, cache=folder is not None, error_model="numpy", fastmath=False
         )
-        with global_compiler_lock, _GARBAGE:  # the lock first, as everywhere
+        with _GARBAGE:
             return _with_room(lambda: cached_in(folder, lambda: make(function)))
 
 
 def _folder_in(function: Any, made_ns: int, caller: str) -> Path | None:
-    """Folder in which compiled code of a function is kept for a kind of caller, if it is kept."""
+    """Folder in which compiled code of a function is kept for a kind of caller, if it is kept.
+
+    Raises:
+        MuslsError: numba is told not to compile.
+    """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
+        raise MuslsError("NUMBA_DISABLE_JIT is set, and what musls flies has to be compiled")
     folder = folder_of(function, made_ns)
     return folder and folder / caller
 
