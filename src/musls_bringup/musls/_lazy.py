@@ -2,10 +2,15 @@
 
 import ast
 import sys
+import threading
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+_IMPORTING = threading.RLock()
+"""Held while a name is imported: threads that import modules in circles, each from another end, see
+half of them."""
 
 
 def attach(
@@ -29,11 +34,13 @@ def attach(
     def get(name: str) -> Any:
         """Import what a name stands for, once."""
         if name in modules:
-            return import_module(f"{package}.{name}")
+            with _IMPORTING:
+                return import_module(f"{package}.{name}")
         if name not in origins:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, origin = origins[name]
-        value = getattr(__import__(module, fromlist=[origin]), origin)  # also a module of it
+        with _IMPORTING:
+            value = getattr(__import__(module, fromlist=[origin]), origin)  # also a module of it
         setattr(sys.modules[package], name, value)
         return value
 

@@ -33,6 +33,35 @@ def test_import_is_for_nothing_until_a_name_is_used(tmp_path):
     assert reported(script, tmp_path) == ["musls", "False"]
 
 
+TOGETHER = """\
+import threading
+import musls
+
+start = threading.Barrier(16)
+failed = []
+
+def use(first):
+    start.wait()
+    for name in musls.__all__[first:] + musls.__all__[:first]:
+        try:
+            getattr(musls, name)
+        except Exception as error:
+            failed.append(error)
+
+threads = [threading.Thread(target=use, args=(3 * i,)) for i in range(16)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(failed))
+"""
+
+
+def test_threads_that_use_names_first_at_once_all_get_them(tmp_path):
+    """Modules that import each other in circles would be half imported for one of them."""
+    assert reported(TOGETHER, tmp_path) == ["0"]
+
+
 EVERYTHING = """\
 import numba, sys
 from numba.core.event import Listener, register

@@ -65,6 +65,7 @@ def test_the_wheel_is_for_this_python_alone(tmp_path):
         (("--target", "x86-64-v2"), "--target x86-64-v2 needs --into: name a folder"),
         (("--wheel",), "--wheel needs --into"),
         (("--into", "."), "--into .: is there already: name a new folder"),
+        (("--into", "/dev/null/code"), "/dev/null/code cannot be written"),
     ],
 )
 def test_what_cannot_be_compiled_is_one_line(tmp_path, monkeypatch, capsys, words, message):

@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+import zipfile
 from dataclasses import replace
 
+import numba
 import pytest
 from numba.core.event import Listener, install_listener
 
+from musls_description.config.errors import MuslsError
 from musls_description.numerics import code_cache
 from musls_description.numerics.compiled import compiled
 
@@ -215,6 +218,9 @@ def test_compiled_code_that_does_not_fit_is_not_used(shipped):
     assert made.said.count("it is for numba 0.1") == 1
     (folder / code_cache.MANIFEST).unlink()
     assert made.run(MUSLS_COMPILED=str(folder)) == {"one": (20.0, 1, 0)}  # from its own cache
+    assert made.said.count("no compiled.json that can be read") == 1
+    replace(code_cache.CodeTarget.here(), processor=["a"]).write(folder)
+    made.run(MUSLS_COMPILED=str(folder))
     assert made.said.count("no compiled.json that can be read") == 1
 
 
@@ -451,3 +457,208 @@ def test_without_a_home_the_cache_is_temporary_and_nobody_elses(monkeypatch, tmp
         assert folder.is_dir() and folder.is_relative_to(tmp_path)
         assert folder.is_relative_to(own) != made_by_others
     forget()
+
+
+def _beside(folder):
+    """What runs a script in a folder, with a cache of its own, and what writes a file there."""
+
+    def run(script):
+        env = {
+            **os.environ,
+            "NUMBA_CACHE_DIR": str(folder / "cache"),
+            "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=env, timeout=300, cwd=folder
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def write(name, text, encoding="utf-8"):
+        file = folder / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(textwrap.dedent(text).encode(encoding))
+
+    return run, write
+
+
+TELL = "print(answer(10.0), *answer.from_python.stats.cache_hits.values())"
+
+
+@pytest.mark.parametrize("changed", ["factor", "own"])
+def test_modules_beside_a_script_are_seen(tmp_path, changed):
+    """Scripts and their helpers are in no package."""
+    run, write = _beside(tmp_path)
+    write("factor.py", "FACTOR = 2.0\n")
+    write("own.py", CALLER.format(imports="from factor import FACTOR", expression="FACTOR * x"))
+    script = (
+        "import own; print(own.answer(10.0), *own.answer.from_python.stats.cache_hits.values())"
+    )
+    assert [run(script), run(script)] == ["20.0", "20.0 1"]
+    if changed == "factor":
+        write("factor.py", "FACTOR = 3.0\n")
+    else:
+        own = CALLER.format(imports="from factor import FACTOR", expression="FACTOR * x * 1.5")
+        write("own.py", own)
+    assert [run(script), run(script)] == ["30.0", "30.0 1"]
+
+
+EXECUTED = """\
+from musls_description.numerics.compiled import compiled
+
+text = '''
+@compiled()
+def answer(x):
+    return {factor} * x
+'''
+exec(text, names := {{"__name__": "__main__", "compiled": compiled}})
+print(names["answer"](10.0))
+"""
+
+
+def test_code_of_no_file_is_not_taken_for_other_code(tmp_path):
+    """In a notebook, or given to Python as a text: numba compares neither numbers nor files."""
+    run, _ = _beside(tmp_path)
+    assert [run(EXECUTED.format(factor=factor)) for factor in (2.0, 3.0)] == ["20.0", "30.0"]
+
+
+def test_a_file_that_is_edited_during_a_run_does_not_keep_what_it_said_before(tmp_path):
+    run, write = _beside(tmp_path)
+    write("factor.py", "FACTOR = 2.0\n")
+    write("own.py", CALLER.format(imports="from factor import FACTOR", expression="FACTOR * x"))
+    edit = "import own; open('factor.py', 'w').write('FACTOR = 3.0'); print(own.answer(10.0))"
+    assert run(edit) == "20.0"
+    assert run("import own; print(own.answer(10.0))") == "30.0"
+    assert run("import own; open('factor.py', 'w').write('FACTOR ='); print(own.answer(10.0))")
+
+
+def test_sources_of_any_kind_are_no_obstacle(tmp_path):
+    """An editor's lock, another encoding, a compiled extension, an archive, text like imports."""
+    run, write = _beside(tmp_path)
+    odd = "# coding: latin-1\nfrom their import binary\nimport a..b, ...\n"
+    write("their/__init__.py", "")
+    write("their/odd.py", "# coding: latin-1\n# \u00fc\n", "latin-1")
+    (tmp_path / "their" / ".#own.py").symlink_to("nobody@nowhere")
+    (tmp_path / "their" / "binary.so").write_bytes(b"\xfc\x80")
+    text = CALLER.format(imports=f'"""\n{odd}"""', expression="2.0 * x")
+    write("their/own.py", f"# coding: latin-1\n# \u00fc\n{text}", "latin-1")
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
+        archive.writestr("packed.py", text)
+    assert run("from their import own; print(own.answer(10.0))") == "20.0"
+    search = "import sys; sys.path.append('packed.zip'); "
+    assert run(f"{search}import packed; print(packed.answer(10.0))") == "20.0"
+
+
+def test_a_cache_that_is_deleted_during_a_run_is_made_again(tmp_path):
+    run, write = _beside(tmp_path)
+    write("own.py", CALLER.format(imports="", expression="2.0 * x"))
+    delete = "import own, shutil; own.answer(1.0); shutil.rmtree('cache'); print(own.answer(1))"
+    assert run(delete) == "2.0"
+
+
+def test_a_file_that_is_named_by_its_path_is_compiled_once(tmp_path):
+    run, write = _beside(tmp_path)
+    write("own.py", CALLER.format(imports="", expression="2.0 * x"))
+    load = "from musls_description.config.registry import load_file"
+    script = f"{load}; answer = load_file('own.py').answer; {TELL}"
+    assert [run(script), run(script)] == ["20.0", "20.0 1"]
+
+
+def test_a_full_disk_is_said_of_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setattr(code_cache, "_USERS_FOLDER", str(tmp_path))
+    monkeypatch.setattr(code_cache, "ROOM_BYTES", 10**18)
+
+    @compiled()
+    def plus_two(x):
+        return x + 2.0
+
+    with pytest.raises(MuslsError, match=f"no room for compiled code in {tmp_path}"):
+        plus_two(1.0)
+
+
+SAME_NAMES = """\
+import numpy as np
+
+from musls_description.numerics.compiled import compiled
+
+def choose(kind):
+    if kind == "twice":
+        @compiled()
+        def answer(x):
+            return 2.0 * x
+    elif kind == "thrice":
+        @compiled()
+        def answer(x):
+            return 3.0 * x
+    elif kind == "sine":
+        @compiled()
+        def answer(x):
+            return np.sin(0.0 * x)
+    else:
+        @compiled()
+        def answer(x):
+            return np.cos(0.0 * x)
+    return answer
+"""
+
+
+def test_functions_of_one_name_are_told_apart(tmp_path):
+    """Also where they differ in numbers and names alone."""
+    run, write = _beside(tmp_path)
+    write("own.py", SAME_NAMES)
+    kinds = ["twice", "thrice", "sine", "cosine"]
+    script = f"import own; print(*[own.choose(kind)(10.0) for kind in {kinds}])"
+    assert [run(script), run(script)] == 2 * ["20.0 30.0 0.0 1.0"]
+
+
+def test_what_cannot_be_kept_is_compiled_each_time(tmp_path):
+    """A table too large for numba's files: it warns and goes on."""
+    run, write = _beside(tmp_path)
+    imports = "import numpy as np\nTABLE = np.arange(300_000.0)"
+    write("own.py", CALLER.format(imports=imports, expression="TABLE[int(x)]"))
+    script = "import own; print(own.answer(10.0))"
+    assert [run(script), run(script)] == ["10.0", "10.0"]
+
+
+TWO_THREADS = """\
+import os, threading, time
+from numba.core.compiler_lock import global_compiler_lock
+import own
+
+def compile_callers():
+    with global_compiler_lock:
+        held.set()
+        time.sleep(0.5)  # meanwhile the other one begins
+        own.answer.from_compiled
+
+held = threading.Event()
+threads = [threading.Thread(target=compile_callers, daemon=True)]
+threads[0].start()
+held.wait()
+threads.append(threading.Thread(target=lambda: own.answer(1.0), daemon=True))
+threads[1].start()
+for thread in threads:
+    thread.join(30.0)
+print(any(thread.is_alive() for thread in threads), flush=True)
+os._exit(0)
+"""
+
+
+def test_threads_that_compile_at_once_do_not_wait_for_each_other(tmp_path):
+    """Each would hold what the other needs, numba's lock and ours."""
+    run, write = _beside(tmp_path)
+    write("own.py", CALLER.format(imports="", expression="2.0 * x"))
+    assert run(TWO_THREADS) == "False"
+
+
+def test_numba_that_is_told_not_to_compile_is_one_line(monkeypatch):
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+
+    @compiled()
+    def plus_five(x):
+        return x + 5.0
+
+    with pytest.raises(MuslsError, match="NUMBA_DISABLE_JIT is set"):
+        plus_five(1.0)

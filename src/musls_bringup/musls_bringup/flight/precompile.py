@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from musls_bringup.catalogue.shipped import VERSION
-from musls_description.config.errors import ConfigError, MuslsError
+from musls_description.config.errors import ConfigError, MuslsError, writing
 from musls_description.numerics.code_cache import CODE, NATIVE, CodeTarget, compiled_files
 
 
@@ -107,14 +107,15 @@ def precompile(
         raise ConfigError(f"--into {into}: is there already: name a new folder")
     if obstacle := made_for.obstacle():
         raise ConfigError(f"--target {target}: {obstacle}, so the code cannot be tried here")
-    into.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=into.parent, prefix=f".{into.name}-") as beside:
-        folder = Path(beside) / into.name
-        (folder / CODE).mkdir(parents=True)
-        own = {"NUMBA_CACHE_DIR": str((folder / CODE).absolute()), "MUSLS_COMPILED": ""}
-        _work(made_for.environment() | own, folder / CODE, done)
-        made_for.write(folder)
-        folder.rename(into)
+    with writing(into):
+        into.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=into.parent, prefix=f".{into.name}-") as beside:
+            folder = Path(beside) / into.name
+            (folder / CODE).mkdir(parents=True)
+            own = {"NUMBA_CACHE_DIR": str((folder / CODE).absolute()), "MUSLS_COMPILED": ""}
+            _work(made_for.environment() | own, folder / CODE, done)
+            made_for.write(folder)
+            folder.rename(into)
     return made_for
 
 

@@ -12,6 +12,7 @@ one of three ways:
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import os
 import sys
@@ -139,7 +140,9 @@ def load_file(path: str | Path) -> ModuleType:
     check_present_folder()
     # os.path, because Path raises for names that are too long or hold a NUL.
     file = Path(os.path.abspath(path))
-    name = f"{_PREFIX}{file.stem}_{abs(hash(str(file))):x}"
+    # The same name in all processes: compiled code and what was pickled are found by it.
+    place = hashlib.sha256(os.fsencode(file)).hexdigest()[:16]
+    name = f"{_PREFIX}{file.stem}_{place}"
     if not os.path.isfile(file):
         raise ConfigError(f"{shown(str(path), 200)}: no such Python file")
     stat = os.stat(file)

@@ -27,6 +27,7 @@ import re
 import shutil
 import stat
 import sys
+import sysconfig
 import tempfile
 import threading
 import time
@@ -35,10 +36,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
 import llvmlite.binding as llvm
 import numba
+
+from musls_description.config.errors import MuslsError
 
 _FROM = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import\b[ \t]*(\([^)]*\)|[^\n]*)", re.M)
 _TYPE = re.compile(r"\nclass \w+\((?:NamedTuple|types\.Array)\)")
@@ -46,6 +50,9 @@ _IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n]+)", re.M)
 
 _settings: Any = numba.config
 _USERS_FOLDER = _settings.CACHE_DIR
+
+ROOM_BYTES = 4_000_000
+"""Room on the disk for what a function is compiled to, at least."""
 
 KEPT_S = 14 * 86400.0
 """A cache of former sources is deleted this long after its last use, when a new one is begun."""
@@ -136,7 +143,10 @@ class CodeTarget:
     @classmethod
     def read(cls, folder: Path) -> CodeTarget:
         """Read the manifest of a folder (raises OSError, ValueError, TypeError)."""
-        return cls(**json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+        target = cls(**json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+        if not all(isinstance(value, str) for value in asdict(target).values()):
+            raise ValueError("a value that is no text")
+        return target
 
 
 class PrecompiledCode:
@@ -208,8 +218,10 @@ _MAKING = threading.RLock()
 """Held while numba's setting of the cache folder is another one."""
 
 
-def cached_in(folder: Path, make: Callable[[], Any]) -> Any:
+def cached_in(folder: Path | None, make: Callable[[], Any]) -> Any:
     """Make a function of numba's that is kept in a folder; numba reads its name meanwhile."""
+    if folder is None:
+        return make()
     with _MAKING:
         before = _settings.CACHE_DIR, _settings.CACHE_LOCATOR_CLASSES
         _settings.CACHE_DIR = str(folder)
@@ -223,17 +235,24 @@ def cached_in(folder: Path, make: Callable[[], Any]) -> Any:
 class CacheByContent:
     """Locator of numba's whose folder alone says what the compiled code was made from."""
 
-    def __init__(self) -> None:
+    def __init__(self, function: FunctionType, file: str) -> None:
         self._path: str = _settings.CACHE_DIR
+        self._numbers_and_names = _numbers_and_names(function.__code__, function.__doc__)
+        self._py_file = file  # numba names it where it warns that a function cannot be kept
 
     @classmethod
-    def from_function(cls, function: object, file: object) -> CacheByContent:
+    def from_function(cls, function: FunctionType, file: str) -> CacheByContent:
         """Locator of a function."""
-        return cls()
+        return cls(function, file)
 
     def ensure_cache_path(self) -> None:
-        """Make the folder; that it can be written is known."""
-        Path(self._path).mkdir(exist_ok=True)
+        """Make the folder, also where it has been deleted meanwhile; say where there is no room."""
+        Path(self._path).mkdir(parents=True, exist_ok=True)
+        if shutil.disk_usage(self._path).free < ROOM_BYTES:
+            raise MuslsError(
+                f"no room for compiled code in {self._path}: make some, or let NUMBA_CACHE_DIR"
+                " name a folder on another disk"
+            )
 
     def get_cache_path(self) -> str:
         """Folder of the function."""
@@ -244,8 +263,18 @@ class CacheByContent:
         return ""
 
     def get_disambiguator(self) -> str:
-        """Suffix for functions of one name: empty, since numba compares bytecode, too."""
-        return ""
+        """Suffix for functions of one name: numba compares bytecode, which does not say them."""
+        return hashlib.sha256(self._numbers_and_names.encode()).hexdigest()[:8]
+
+
+def _numbers_and_names(code: CodeType, docstring: str | None) -> str:
+    """What bytecode has by place only, also of functions within."""
+    said = [
+        _numbers_and_names(constant, None) if isinstance(constant, CodeType) else repr(constant)
+        for constant in code.co_consts
+        if constant is not None and constant is not docstring
+    ]
+    return repr((said, code.co_names, code.co_varnames))
 
 
 # ---------- The folder of a module
@@ -259,6 +288,25 @@ def compiled_files(folder: Path | None = None) -> int:
 def cache_folder(name: str) -> Path:
     """Cache folder of a module and the present state of its sources."""
     return _begun(_base(), name, source_stamp(name))
+
+
+def folder_of(function: FunctionType, made_ns: int) -> Path | None:
+    """Cache folder of a function that was made at a time (of `time.time_ns`).
+
+    None if nobody can know what it was made from: it is not of a file (but of a notebook, of an
+    archive, or of a text that was executed), or a file has been changed since.
+    """
+    name = function.__module__
+    file = _file_of(name)
+    if file is None or file != function.__code__.co_filename or not os.path.isfile(file):
+        return None
+    try:
+        stamp, changed_ns = _state(name)
+        if made_ns < changed_ns <= time.time_ns():  # or else a clock is wrong
+            return None
+        return _begun(_base(), name, stamp)
+    except (OSError, SyntaxError, UnicodeDecodeError):  # a file that is just being written
+        return None
 
 
 def _base() -> Path:
@@ -315,8 +363,15 @@ def _begun(base: Path, name: str, stamp: str) -> Path:
 
 
 def source_stamp(name: str) -> str:
-    """Hash of a module's source and those of all modules of ours that it imports.
+    """Hash of a module's source and those of all modules of ours or its own that it imports."""
+    return _state(name)[0]
 
+
+def _state(name: str) -> tuple[str, int]:
+    """Stamp of a module, and when the last of its sources was changed [ns].
+
+    What a module of ours imports of others does not count; of other people's modules all does but
+    for what is installed, which changes with its own package.
     An index of compiled versions names the types that a function was called with, whoever defined
     them, and cannot be read once they are gone. So the names of such types in the module's own
     package and in ours count, too.
@@ -326,21 +381,36 @@ def source_stamp(name: str) -> str:
     open_ends = [name]
     digests = [_types(package) for package in sorted({own, __name__.partition(".")[0]})]
     digests.append(f"numba {numba.__version__}")
+    last_ns = 0
+    ours = own.startswith(_OURS)
     while open_ends:
         name = open_ends.pop()
         file = None if name in seen else _file_of(name)
         seen.add(name)
-        if file is None:
+        if file is None or not (_is_of(name, own) or (not ours and not _is_installed(file))):
             continue
         changed_ns = os.stat(file).st_mtime_ns  # quicker than a Path's, which counts here
         digest, imports = _source(file, changed_ns, _package_of(name, file))
+        last_ns = max(last_ns, changed_ns)
         digests.append(f"{name} {digest}")
-        open_ends += [
-            found
-            for found in imports
-            if found.startswith("musls") or found.partition(".")[0] == own
-        ]
-    return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()[:16]
+        open_ends += [found for found in imports if not ours or _is_of(found, own)]
+    return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()[:16], last_ns
+
+
+_OURS = "musls"
+"""What names of modules of this distribution begin with."""
+
+
+def _is_of(name: str, package: str) -> bool:
+    return name.startswith(_OURS) or name.partition(".")[0] == package
+
+
+@functools.cache
+def _is_installed(file: str) -> bool:
+    """Whether a file is of Python's own library or of an installed package."""
+    parts = Path(file).parts
+    installed = "site-packages" in parts or "dist-packages" in parts
+    return installed or file.startswith(sysconfig.get_path("stdlib"))
 
 
 def _file_of(name: str) -> str | None:
@@ -359,6 +429,8 @@ def _file_of(name: str) -> str | None:
 def _found(name: str) -> ModuleSpec | None:
     """Where a module is that has not been imported; `find_spec` alone would import its parents."""
     above = name.rpartition(".")[0]
+    if not all(map(str.isidentifier, name.split("."))):  # a text that looked like an import
+        return None
     if not above:
         return importlib.util.find_spec(name)
     if package := sys.modules.get(above):
@@ -382,14 +454,19 @@ def _types(package: str) -> str:
     found = {}
     for folder in getattr(sys.modules.get(package), "__path__", []):
         for file in sorted(Path(folder).rglob("*.py")):
-            found[file.relative_to(folder)] = _TYPE.findall(file.read_text(encoding="utf-8"))
+            with contextlib.suppress(OSError):  # a link to nowhere, such as an editor's lock
+                text = file.read_text(encoding="utf-8", errors="replace")
+                found[file.relative_to(folder)] = _TYPE.findall(text)
     return "".join(f"{file}: {types}\n" for file, types in found.items() if types)
 
 
 @functools.cache
 def _source(file: str, changed_ns: int, package: str) -> tuple[str, list[str]]:
     """Hash of what a file says, and names that it imports: modules, and what may be one."""
-    text = Path(file).read_text(encoding="utf-8")
+    data = Path(file).read_bytes()
+    if not file.endswith(".py"):  # compiled by others
+        return hashlib.sha256(data).hexdigest(), []
+    text = importlib.util.decode_source(data)
     name = hashlib.sha256(f"{package}\n{text}".encode()).hexdigest()
     made = kept(f"{name}.{sys.implementation.cache_tag}", lambda: _read(text, package).encode())
     digest, *imports = made.decode().split()

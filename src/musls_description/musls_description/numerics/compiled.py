@@ -9,12 +9,13 @@ import functools
 import gc
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numba
 import numpy as np
@@ -26,7 +27,8 @@ from numba.core.errors import NumbaExperimentalFeatureWarning
 from numba.core.event import Event, Listener, register
 from numba.extending import lower_builtin, lower_cast, models, register_model, typeof_impl
 
-from musls_description.numerics.code_cache import cache_folder, cached_in
+from musls_description.config.errors import MuslsError
+from musls_description.numerics.code_cache import cached_in, folder_of
 
 # A function of the begin of a record takes records that go on after it: all are mere pointers.
 warnings.filterwarnings(
@@ -34,6 +36,7 @@ warnings.filterwarnings(
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Made = TypeVar("Made")
 
 _CARD: ContextVar[bool] = ContextVar("_CARD", default=False)
 """Whether functions are compiled for a graphics card instead of for the processor."""
@@ -128,6 +131,27 @@ def _with_room(work: Callable[[], Any]) -> Any:
 _with_room.__code__ = _with_room.__code__.replace(co_stacksize=70_000)  # of 8 bytes
 
 
+class _made_once(Generic[Made]):  # noqa: N801 (used as a decorator)
+    """A property that is made when it is first used, by one thread.
+
+    numba's lock comes before all others: a thread that compiles needs what others make.
+    """
+
+    def __init__(self, make: Callable[[Any], Made]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __get__(self, owner: Any, _: type | None = None) -> Made:
+        """Value for an object, which finds it in its dictionary from then on."""
+        if owner is None:
+            return cast(Made, self)
+        name = self._make.__name__
+        with global_compiler_lock:
+            if name not in vars(owner):
+                vars(owner)[name] = self._make(owner)
+            return cast(Made, vars(owner)[name])
+
+
 def compiled(*, shared: bool = False, inlined: bool = False) -> Callable[[Function], Function]:
     """Make the decorator for a compiled function.
 
@@ -155,6 +179,7 @@ class CompiledFunction:
 
     def __init__(self, function: Callable[..., Any], *, shared: bool, inlined: bool) -> None:
         functools.update_wrapper(self, function)
+        self._made_ns = time.time_ns()
         self._shared = shared
         self._inlined = inlined
 
@@ -165,32 +190,32 @@ class CompiledFunction:
     def __reduce__(self) -> str:
         return self.__qualname__  # type: ignore[attr-defined, no-any-return, unused-ignore]
 
-    @functools.cached_property
+    @_made_once
     def from_python(self) -> Any:
         """Dispatcher of numba's that Python calls."""
         make_ready(self)
         return self._dispatcher("python", no_cpython_wrapper=False)
 
-    @functools.cached_property
+    @_made_once
     def from_compiled(self) -> Any:
         """Dispatcher that compiled code calls; it may have no entry for Python."""
         if self._shared:
             return self.from_python
         return self._dispatcher("compiled", no_cpython_wrapper=True)
 
-    @functools.cached_property
+    @_made_once
     def from_card(self) -> Any:
         """Dispatcher that code for a graphics card calls."""
         return _for_card(self)
 
     def _dispatcher(self, caller: str, **entries: bool) -> Any:
         function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
-        folder = cache_folder(function.__module__) / caller
+        folder = _folder_in(function, self._made_ns, caller)
         # Options of `jit` that numba's types do not know.
         options: dict[str, Any] = {"no_cfunc_wrapper": True, **entries}
         options["forceinline"] = self._inlined  # said in any case, or callees would inherit it
         make: Any = numba.njit(
-            cache=True, error_model="numpy", fastmath=False, nogil=True, **options
+            cache=folder is not None, error_model="numpy", fastmath=False, nogil=True, **options
         )
         return cached_in(folder, lambda: make(function))
 
@@ -227,6 +252,7 @@ class CompiledStage:
                 before.
         """
         functools.update_wrapper(self, function)  # type: ignore[arg-type, unused-ignore]
+        self._made_ns = time.time_ns()
         self._signature = gives(types.int64, *takes)
         self.on_demand = on_demand
         self.wait: Callable[[], object] = lambda: None
@@ -242,12 +268,12 @@ class CompiledStage:
     def __reduce__(self) -> str:
         return self.__qualname__  # type: ignore[attr-defined, no-any-return, unused-ignore]
 
-    @functools.cached_property
+    @_made_once
     def address(self) -> int:
         """Address of the compiled function in this process; compiles it on first use."""
         return int(self._function.address)
 
-    @functools.cached_property
+    @_made_once
     def from_card(self) -> Any:
         """Dispatcher that code for a graphics card calls."""
         return _for_card(self)
@@ -287,30 +313,48 @@ class CompiledStage:
     @property
     def is_kept(self) -> bool:
         """Whether it has been compiled since its sources were changed."""
-        return any(self._folder.glob(f"*.{self.__qualname__}-*"))  # type: ignore[attr-defined, unused-ignore]
+        folder = self._folder
+        name = self.__qualname__  # type: ignore[attr-defined, unused-ignore]
+        return folder is not None and any(folder.glob(f"*.{name}-*"))
 
     def compile(self) -> None:
         """Compile it, and not the stages that it calls."""
         self._compiled  # noqa: B018 (compiles it)
 
     @functools.cached_property
-    def _folder(self) -> Path:
-        return cache_folder(self.__module__) / "stage"
+    def _folder(self) -> Path | None:
+        function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
+        return _folder_in(function, self._made_ns, "stage")
 
-    @functools.cached_property
+    @_made_once
     def _function(self) -> Any:
         """The function ready to be called, and all that it calls."""
         make_ready(self)
         self._place[0] = self._compiled.address
         return self._compiled
 
-    @functools.cached_property
+    @_made_once
     def _compiled(self) -> Any:
         self.wait()
         function = self.__wrapped__  # type: ignore[attr-defined, unused-ignore]
-        make: Any = numba.cfunc(self._signature, cache=True, error_model="numpy", fastmath=False)
-        with global_compiler_lock, _GARBAGE:  # the lock first, as everywhere
-            return _with_room(lambda: cached_in(self._folder, lambda: make(function)))
+        folder = self._folder
+        make: Any = numba.cfunc(
+            self._signature, cache=folder is not None, error_model="numpy", fastmath=False
+        )
+        with _GARBAGE:
+            return _with_room(lambda: cached_in(folder, lambda: make(function)))
+
+
+def _folder_in(function: Any, made_ns: int, caller: str) -> Path | None:
+    """Folder in which compiled code of a function is kept for a kind of caller, if it is kept.
+
+    Raises:
+        MuslsError: numba is told not to compile.
+    """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
+        raise MuslsError("NUMBA_DISABLE_JIT is set, and what musls flies has to be compiled")
+    folder = folder_of(function, made_ns)
+    return folder and folder / caller
 
 
 def make_ready(function: CompiledFunction | CompiledStage) -> None:
