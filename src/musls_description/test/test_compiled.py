@@ -187,6 +187,16 @@ def test_compiled_code_that_came_with_the_installation_is_used(shipped, tmp_path
     assert sorted(folder.rglob("*")) == before
 
 
+@pytest.mark.parametrize("ending", ["nbc", "nbi"])
+def test_compiled_code_that_was_copied_by_half_is_not_used(shipped, ending):
+    made, folder = shipped
+    file = next(folder.rglob(f"*.{ending}"))
+    file.write_bytes(file.read_bytes()[:-9])
+    assert made.run(MUSLS_COMPILED=str(folder)) == {"one": (20.0, 0, 1)}
+    assert made.said.count("is not whole; compiling what is not") == 1
+    assert made.run(MUSLS_COMPILED=str(folder)) == {"one": (20.0, 1, 0)}  # from its own cache
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -36,12 +36,14 @@ class Work:
 
 
 _LEARNING = """
-import numpy as np
-import musls.learning
 import gymnasium
-envs = gymnasium.make_vec("musls/Transport-v0", num_envs=2)
-envs.reset(seed=0)
-envs.step(np.zeros(envs.action_space.shape, envs.action_space.dtype))
+import musls.learning
+import numpy as np
+from musls_control.controllers.learned import ActionLevel
+for level in ActionLevel:
+    envs = gymnasium.make_vec("musls/Transport-v0", num_envs=2, level=level)
+    envs.reset(seed=0)
+    envs.step(np.zeros(envs.action_space.shape, envs.action_space.dtype))
 """
 
 WORK = (
@@ -63,6 +65,10 @@ WORK = (
     Work("rigs", "fly cdpr_reel --out {out}/rig"),
     Work("check", "check circle --out {out}/check"),
     Work("studies of many worlds", "montecarlo hold --worlds 4 --worst 0 --out {out}/worlds"),
+    Work("drones that are tilted through a gate", "fly tilted_gate --out {out}/tilted"),
+    Work("bodies on rods", "fly rotortm_rods_circle6 --out {out}/rods"),
+    Work("a parcel that is hooked up and let go", "fly delivery --out {out}/delivery"),
+    Work("a slope", "fly slope --out {out}/slope"),
     Work("environments for learning", python=_LEARNING),
 )
 """Parts to compile, in this order; each uses what the parts before it have compiled."""

@@ -61,7 +61,8 @@ KEPT_S = 14 * 86400.0
 # ---------- Code that another machine compiled
 
 MANIFEST = "compiled.json"
-"""File in a folder of compiled code that says for what it was compiled, see `CodeTarget`."""
+"""File in a folder of compiled code that says for what it was compiled, see `CodeTarget`, and how
+large its files are."""
 
 CODE = "code"
 """Folder beside it, with the cache folders of the modules."""
@@ -136,14 +137,18 @@ class CodeTarget:
         return "" if self.features == here.features else "this processor has other abilities"
 
     def write(self, folder: Path) -> None:
-        """Write into a folder of compiled code what it runs on."""
-        text = json.dumps(asdict(self), indent=2)
+        """Write into a folder of compiled code what it runs on, and what belongs to it."""
+        sizes = {module.name: _sizes_in(module) for module in sorted((folder / CODE).glob("*-*"))}
+        text = json.dumps(asdict(self) | {"sizes": sizes}, indent=2)
         (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path) -> CodeTarget:
-        """Read the manifest of a folder (raises OSError, ValueError, TypeError)."""
-        target = cls(**json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+        """Read the manifest of a folder (raises OSError, ValueError, TypeError, LookupError)."""
+        said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if not isinstance(said.pop("sizes"), dict):
+            raise ValueError("sizes that are no mapping")
+        target = cls(**said)
         if not all(isinstance(value, str) for value in asdict(target).values()):
             raise ValueError("a value that is no text")
         return target
@@ -163,6 +168,7 @@ class PrecompiledCode:
     def __init__(self, folder: Path, target: CodeTarget) -> None:
         self.folder = folder
         self.name = hashlib.sha256(repr(target).encode()).hexdigest()[:16]
+        self._sizes = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["sizes"]
         self._warned = False
         _settings.CPU_NAME = target.processor
         _settings.CPU_FEATURES = target.features
@@ -170,16 +176,34 @@ class PrecompiledCode:
     def copy(self, name: str, stamp: str, into: Path) -> bool:
         """Copy the code of a module into a folder that is not there; returns whether it has it."""
         code = self.folder / CODE
-        if not (code / f"{name}-{stamp}").is_dir():
-            if not self._warned and any(code.glob(f"{name}-*")):
-                self._warned = True
-                _warn(self.folder, f"{name} has been changed since", "compiling what was")
+        module = code / f"{name}-{stamp}"
+        if module.name not in self._sizes:
+            if any(code.glob(f"{name}-*")):
+                self._warn_once(f"{name} has been changed since", "compiling what was")
             return False
         with tempfile.TemporaryDirectory(dir=into.parent) as beside:
-            whole = shutil.copytree(code / f"{name}-{stamp}", Path(beside) / name)
+            try:
+                copy = shutil.copytree(module, Path(beside) / name)
+                is_whole = _sizes_in(copy) == self._sizes[module.name]
+            except OSError:
+                is_whole = False
+            if not is_whole:
+                self._warn_once(f"{module.name} is not whole", "compiling what is not")
+                return False
             with contextlib.suppress(OSError):  # another process has done the same
-                whole.rename(into)
+                copy.rename(into)
         return True
+
+    def _warn_once(self, reason: str, instead: str) -> None:
+        if not self._warned:
+            self._warned = True
+            _warn(self.folder, reason, instead)
+
+
+def _sizes_in(module: Path) -> dict[str, int]:
+    """Sizes of the files of a module's code."""
+    files = [file for file in module.rglob("*") if file.is_file()]
+    return {str(file.relative_to(module)): file.stat().st_size for file in sorted(files)}
 
 
 def _warn(folder: Path, reason: str, instead: str = "compiling") -> None:
@@ -200,7 +224,7 @@ def _precompiled() -> PrecompiledCode | None:
         folder = Path(package.origin).parent
     try:
         target = CodeTarget.read(folder)
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         _warn(folder, f"no {MANIFEST} that can be read ({type(error).__name__})")
         return None
     if obstacle := target.obstacle():
