@@ -33,16 +33,15 @@ def attach(
 
     def get(name: str) -> Any:
         """Import what a name stands for, once."""
-        if name in modules:
-            with _IMPORTING:
-                return import_module(f"{package}.{name}")
-        if name not in origins:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module, origin = origins[name]
         with _IMPORTING:
+            if name in modules:
+                return import_module(f"{package}.{name}")
+            if name not in origins:
+                raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            module, origin = origins[name]
             value = getattr(__import__(module, fromlist=[origin]), origin)  # also a module of it
-        setattr(sys.modules[package], name, value)
-        return value
+            setattr(sys.modules[package], name, value)
+            return value
 
     def names() -> list[str]:
         """All names, for completion."""

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 import zipfile
 from dataclasses import replace
 
@@ -237,12 +238,12 @@ def test_compiled_code_that_does_not_fit_is_not_used(shipped):
 STAMPS = """\
 import sys
 from {name} import caller_one
-from musls_description.numerics.code_cache import source_stamp
+from musls_description.numerics.code_cache import source_state
 
-print("alone", int(source_stamp(caller_one.__name__), 16))
+print("alone", int(source_state(caller_one.__name__)[0], 16))
 print("imported", float("{name}.helper" in sys.modules or "{name}.parts" in sys.modules))
 from {name} import helper, parts
-print("later", int(source_stamp(caller_one.__name__), 16))
+print("later", int(source_state(caller_one.__name__)[0], 16))
 """
 LATE = """\
 def answer():
@@ -452,7 +453,6 @@ def test_without_a_home_the_cache_is_temporary_and_nobody_elses(monkeypatch, tmp
     monkeypatch.setattr(code_cache, "_USERS_FOLDER", "/dev/null/no")
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/no")
     monkeypatch.setattr(code_cache.tempfile, "tempdir", str(tmp_path))
-    name = code_cache.__name__
     own = tmp_path / f"musls-{os.getuid()}"
 
     def forget():
@@ -463,7 +463,7 @@ def test_without_a_home_the_cache_is_temporary_and_nobody_elses(monkeypatch, tmp
         forget()
         if made_by_others:
             own.chmod(0o777)
-        folder = code_cache.cache_folder(name)
+        folder = code_cache.folder_of(code_cache.folder_of, time.time_ns())
         assert folder.is_dir() and folder.is_relative_to(tmp_path)
         assert folder.is_relative_to(own) != made_by_others
     forget()

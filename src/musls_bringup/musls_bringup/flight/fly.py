@@ -182,14 +182,14 @@ def fly(
 
 
 @contextmanager
-def second_compiler(stages: Parts = ()) -> Iterator[None]:
+def second_compiler(first: Parts) -> Iterator[None]:
     """Within it stages are compiled in another process, too, where there is a core for it.
 
     Numba's cache on disk hands them over. A stage that is needed before its turn comes is not
     compiled there, but where it is needed.
 
     Args:
-        stages: Stages to begin with; those that others call by name follow.
+        first: Stages to begin with; those that others call by name follow.
     """
     if os.name != "posix" or worker_count(None, 2) == 1:
         yield
@@ -209,7 +209,7 @@ def second_compiler(stages: Parts = ()) -> Iterator[None]:
 
         CompiledStage.compile_beside = compile_beside
         closing.callback(setattr, CompiledStage, "compile_beside", None)
-        compile_beside(stages)
+        compile_beside(first)
         yield
 
 

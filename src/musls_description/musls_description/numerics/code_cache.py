@@ -48,6 +48,9 @@ _FROM = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import\b[ \t]*(\([^)]*\
 _TYPE = re.compile(r"\nclass \w+\((?:NamedTuple|types\.Array)\)")
 _IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n]+)", re.M)
 
+_OURS = "musls"
+"""What names of modules of this distribution begin with."""
+
 _settings: Any = numba.config
 _USERS_FOLDER = _settings.CACHE_DIR
 
@@ -168,10 +171,16 @@ class PrecompiledCode:
     def __init__(self, folder: Path, target: CodeTarget) -> None:
         self.folder = folder
         self.name = hashlib.sha256(repr(target).encode()).hexdigest()[:16]
-        self._sizes = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["sizes"]
         self._warned = False
         _settings.CPU_NAME = target.processor
         _settings.CPU_FEATURES = target.features
+
+    @functools.cached_property
+    def _sizes(self) -> dict[str, dict[str, int]]:
+        """Sizes of the files of each module's code."""
+        said = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
+        sizes: dict[str, dict[str, int]] = said["sizes"]
+        return sizes
 
     def copy(self, name: str, stamp: str, into: Path) -> bool:
         """Copy the code of a module into a folder that is not there; returns whether it has it."""
@@ -309,11 +318,6 @@ def compiled_files(folder: Path | None = None) -> int:
     return sum(1 for _ in (folder or _base()).rglob("*.nbc"))
 
 
-def cache_folder(name: str) -> Path:
-    """Cache folder of a module and the present state of its sources."""
-    return _begun(_base(), name, source_stamp(name))
-
-
 def folder_of(function: FunctionType, made_ns: int) -> Path | None:
     """Cache folder of a function that was made at a time (of `time.time_ns`).
 
@@ -325,7 +329,7 @@ def folder_of(function: FunctionType, made_ns: int) -> Path | None:
     if file is None or file != function.__code__.co_filename or not os.path.isfile(file):
         return None
     try:
-        stamp, changed_ns = _state(name)
+        stamp, changed_ns = source_state(name)
         if made_ns < changed_ns <= time.time_ns():  # or else a clock is wrong
             return None
         return _begun(_base(), name, stamp)
@@ -386,13 +390,8 @@ def _begun(base: Path, name: str, stamp: str) -> Path:
     return folder
 
 
-def source_stamp(name: str) -> str:
-    """Hash of a module's source and those of all modules of ours or its own that it imports."""
-    return _state(name)[0]
-
-
-def _state(name: str) -> tuple[str, int]:
-    """Stamp of a module, and when the last of its sources was changed [ns].
+def source_state(name: str) -> tuple[str, int]:
+    """Hash of a module's source and of those that it imports, and when the last was changed [ns].
 
     What a module of ours imports of others does not count; of other people's modules all does but
     for what is installed, which changes with its own package.
@@ -411,7 +410,7 @@ def _state(name: str) -> tuple[str, int]:
         name = open_ends.pop()
         file = None if name in seen else _file_of(name)
         seen.add(name)
-        if file is None or not (_is_of(name, own) or (not ours and not _is_installed(file))):
+        if file is None or (_is_installed(file) and not _is_of(name, own)):
             continue
         changed_ns = os.stat(file).st_mtime_ns  # quicker than a Path's, which counts here
         digest, imports = _source(file, changed_ns, _package_of(name, file))
@@ -419,10 +418,6 @@ def _state(name: str) -> tuple[str, int]:
         digests.append(f"{name} {digest}")
         open_ends += [found for found in imports if not ours or _is_of(found, own)]
     return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()[:16], last_ns
-
-
-_OURS = "musls"
-"""What names of modules of this distribution begin with."""
 
 
 def _is_of(name: str, package: str) -> bool:

@@ -106,8 +106,8 @@ class _Garbage(Listener):
         """End the compilation and collect garbage again after the last one."""
         self._compilations -= 1
         if self._compilations == 0 and self._collects:
-            gc.freeze()  # all is kept for ever
-            gc.unfreeze()  # no, all is old
+            gc.freeze()  # all objects are never looked at again
+            gc.unfreeze()  # but as old ones
             gc.enable()
 
     def on_start(self, event: Event) -> None:
